@@ -10,10 +10,7 @@ use std::{env, error::Error, process::ExitCode, time::Instant};
 
 use evariste::{
     Device,
-    sqrt::{
-        Choice,
-        modular::{BoxedUint, ModSqrt, Puzzle},
-    },
+    modsqrt::{BoxedUint, ModSqrt, ModSqrtConfig, Puzzle, RootChoice},
 };
 use num_bigint::BigUint;
 
@@ -61,7 +58,7 @@ fn run(device: &Device, bits: u32, count: u32) -> Outcome {
     }
 
     // A client knows no more of a prime than the number: the plan tests whether it is one.
-    let plan = ModSqrt::new(device, &prime)?.choose(Choice::Smaller);
+    let plan = ModSqrt::with_config(device, &prime, ModSqrtConfig::default().choice(RootChoice::Smaller))?;
     let squares: Vec<BoxedUint> = puzzles.iter().map(|puzzle| puzzle.square().clone()).collect();
     let start = Instant::now();
     let roots = plan.sqrt_host(&squares)?;

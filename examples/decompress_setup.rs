@@ -24,7 +24,7 @@ use c_kzg::{BYTES_PER_BLOB, Blob, ethereum_kzg_settings};
 use evariste::{
     Kind,
     prelude::*,
-    sqrt::{Check, Encoding, PointError},
+    sqrt::{Encoding, PointError},
 };
 use rayon::prelude::*;
 
@@ -97,8 +97,8 @@ struct Decoder {
 
 impl Decoder {
     fn new(device: &Device) -> Result<Self> {
-        let g1 = Decompress::new(device, Encoding::Zcash, Check::Subgroup)?;
-        Ok(Self { g1, g2: Decompress::new(device, Encoding::Zcash, Check::Subgroup)? })
+        let g1 = Decompress::new(device, Encoding::Zcash)?;
+        Ok(Self { g1, g2: Decompress::new(device, Encoding::Zcash)? })
     }
 }
 

@@ -10,7 +10,7 @@ use std::{env, error::Error, process::ExitCode, time::Instant};
 
 use evariste::{
     Device,
-    sqrt::modular::rabin::{Decryption, Encryption, REDUNDANCY, SecretKey},
+    modsqrt::rabin::{Decryption, Encryption, REDUNDANCY, SecretKey},
 };
 use num_bigint::BigUint;
 
@@ -48,7 +48,7 @@ fn run(device: &Device, prime_bits: u32, count: u32) -> Outcome {
         .collect();
     let encryption = Encryption::new(device, &public)?;
     let start = Instant::now();
-    let ciphertexts = encryption.encrypt(&messages)?;
+    let ciphertexts = encryption.encrypt_host(&messages)?;
     println!("{count} messages of {length} bytes encrypted on {} in {:.2?}", device.info().name, start.elapsed());
 
     let modulus = BigUint::from_bytes_le(&public.modulus().to_le_bytes());
@@ -61,7 +61,7 @@ fn run(device: &Device, prime_bits: u32, count: u32) -> Outcome {
 
     let decryption = Decryption::new(device, &key)?;
     let start = Instant::now();
-    let decrypted = decryption.decrypt(&ciphertexts)?;
+    let decrypted = decryption.decrypt_host(&ciphertexts)?;
     println!("decrypted in {:.2?}", start.elapsed());
     let right = decrypted.iter().zip(&messages).all(|(found, message)| found.as_deref() == Some(message));
     if !right || decrypted.len() != messages.len() {

@@ -6,7 +6,7 @@ use ark_ec::{AffineRepr, CurveGroup, short_weierstrass::Affine};
 use ark_serialize::{CanonicalDeserialize, CanonicalSerialize};
 use evariste_backend::Device;
 use evariste_curve::DeviceCurve;
-use evariste_sqrt::{Check, Decompress, Encoding, RootField};
+use evariste_sqrt::{Decompress, Encoding, RootField};
 
 use crate::choice;
 
@@ -32,7 +32,7 @@ pub fn points(data: &[u8]) {
 }
 
 fn plan<C: DeviceCurve<BaseField: RootField>>() -> Decompress<C> {
-    match Decompress::new(&Device::cpu(), Encoding::Zcash, Check::Subgroup) {
+    match Decompress::new(&Device::cpu(), Encoding::Zcash) {
         Ok(plan) => plan,
         Err(error) => panic!("the CPU makes a plan: {error}"),
     }

@@ -10,7 +10,7 @@ use clap::Args;
 use evariste_machine::process;
 
 /// The libraries with `unsafe` code, or whose kernels the CPU runs.
-const PACKAGES: [&str; 9] = [
+const PACKAGES: [&str; 10] = [
     "evariste-backend",
     "evariste-primitives",
     "evariste-field",
@@ -20,6 +20,7 @@ const PACKAGES: [&str; 9] = [
     "evariste-msm",
     "evariste-sumcheck",
     "evariste-sqrt",
+    "evariste-modsqrt",
 ];
 
 #[derive(Args, Debug)]
@@ -30,11 +31,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let libraries = PACKAGES.iter().flat_map(|package| ["--package", package]).chain([
-        "--features",
-        "evariste-sqrt/modular",
-        "--lib",
-    ]);
+    let libraries = PACKAGES.iter().flat_map(|package| ["--package", package]).chain(["--lib"]);
     let device = ["--package", "evariste-conformance", "--test", "conformance"];
     let passed = [tests(libraries, &options.filter)?, tests(device, &format!("cpu::{}", options.filter))?];
     Ok(if passed == [true; 2] { ExitCode::SUCCESS } else { ExitCode::FAILURE })

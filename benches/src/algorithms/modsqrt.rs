@@ -5,10 +5,9 @@ use crypto_bigint::{
     BoxedUint, Limb, Odd, Resize, Uint,
     modular::{BoxedMontyForm, BoxedMontyParams},
 };
-use evariste::backend::Kind;
-use evariste::sqrt::{
-    Jacobi, ModSqrt,
-    modular::{Outcome, limbs, reference},
+use evariste::{
+    backend::Kind,
+    modsqrt::{Jacobi, ModSqrt, Outcome, limbs, reference},
 };
 use rayon::prelude::*;
 
@@ -33,7 +32,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     budget: |request| Budget::of(request.coverage),
     run,
     is_too_large: |error| match error.downcast_ref() {
-        Some(evariste::sqrt::Error::Device(error)) => is_too_large_for_device(error),
+        Some(evariste::modsqrt::Error::Device(error)) => is_too_large_for_device(error),
         _ => error.downcast_ref().is_some_and(is_too_large_for_device),
     },
 };
@@ -205,7 +204,7 @@ fn roots(session: &mut Session, target: &Target, prime: Prime, log_n: u32, from_
         let launches = device.stats().launches - before;
         let (found, outcomes) = (roots.to_vec()?, mask.to_vec()?);
         let all = (host.par_chunks_exact(limbs), found.par_chunks_exact(limbs), &outcomes).into_par_iter().enumerate();
-        let wrong = all.find_any(|(i, (value, root, outcome))| match Outcome::of(**outcome) {
+        let wrong = all.find_any(|(i, (value, root, outcome))| match Outcome::from_mask(**outcome) {
             Some(Outcome::Root) => !is_right(*i, &number(value), Some(number(root)), &params),
             Some(Outcome::NoRoot) => !is_right(*i, &number(value), None, &params),
             _ => true,
@@ -236,12 +235,12 @@ fn symbols(session: &mut Session, target: &Target, prime: Prime, log_n: u32) {
         let values = device.upload(&values(prime, elements)?)?;
         let mut symbols = device.zeros::<u32>(elements)?;
         let before = device.stats().launches;
-        plan.symbols(&values, &mut symbols)?;
+        plan.jacobi(&values, &mut symbols)?;
         let launches = device.stats().launches - before;
         let right =
             symbols.to_vec()?.iter().enumerate().all(|(i, symbol)| *symbol == if i % 2 == 0 { 1 } else { u32::MAX });
         ensure!(right, "a symbol is wrong");
-        let timing = budget.time_queued(|| Ok(plan.symbols(&values, &mut symbols)?), || Ok(device.sync()?))?;
+        let timing = budget.time_queued(|| Ok(plan.jacobi(&values, &mut symbols)?), || Ok(device.sync()?))?;
         Ok((timing, Some(launches), format!("squares and products of one with a non-residue, all of 2^{log_n}")))
     });
 }

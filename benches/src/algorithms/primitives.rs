@@ -63,7 +63,7 @@ fn run(session: &mut Session, targets: &[Target], request: &Request) {
 fn sort(session: &mut Session, target: &Target, log_n: u32, bits: u32) {
     let elements = 1 << log_n;
     let digits = |width: u32| f64::from(bits.div_ceil(width));
-    let bytes = match SortMethod::of(target.device.info()) {
+    let bytes = match SortMethod::fastest(target.device.info()) {
         SortMethod::Sweep => 4.0 + 16.0 * digits(8),
         SortMethod::Scatter => 20.0 * digits(4),
     };

@@ -13,7 +13,7 @@ use evariste::backend::{Device, Kind};
 use evariste::curve::{AffinePoint, DeviceCurve, Points};
 use evariste::field::{DeviceField, Mont, small};
 use evariste::sqrt::{
-    self as sqrt, Check, Choice, Config, Decompress, Encoding, Method, NthRoot, RootField, Sqrt, reference,
+    self as sqrt, Check, RootChoice, SqrtConfig, Decompress, DecompressConfig, Encoding, Method, NthRoot, RootField, Sqrt, reference,
 };
 use rayon::prelude::*;
 
@@ -185,7 +185,7 @@ fn roots<F: RootField + Default>(
     };
     session.measure(described, |budget| {
         let device = &target.device;
-        let plan = Sqrt::<F>::with(device, Config { method: compared.map(|(method, _)| method), ..Config::default() })?;
+        let plan = Sqrt::<F>::with_config(device, SqrtConfig::default().method(compared.map(|(method, _)| method)))?;
         let host = elements::<F>(log_n);
         let a = device.upload::<Mont<F>>(&host)?;
         let (mut out, mut mask) = (device.zeros::<Mont<F>>(host.len())?, device.zeros::<u32>(host.len())?);
@@ -232,7 +232,7 @@ fn from_host<F: RootField + Default>(session: &mut Session, target: &Target, fie
     }
     session.measure(case("roots/one-core"), |budget| {
         let host = elements::<F>(log_n);
-        let serial = || host.iter().map(|x| reference::root(*x, Choice::Any)).collect::<Vec<_>>();
+        let serial = || host.iter().map(|x| reference::root(*x, RootChoice::Any)).collect::<Vec<_>>();
         ensure!(right(&host, &serial()), "a root is wrong");
         let timing = budget.time(|| {
             std::hint::black_box(serial());
@@ -265,7 +265,7 @@ fn cube_roots<F: RootField + Default>(session: &mut Session, target: &Target, fi
         let a = device.upload::<Mont<F>>(&host)?;
         let (mut out, mut mask) = (device.zeros::<Mont<F>>(host.len())?, device.zeros::<u32>(host.len())?);
         let before = device.stats().launches;
-        plan.roots(&a, &mut out, &mut mask)?;
+        plan.nth_root(&a, &mut out, &mut mask)?;
         let launches = device.stats().launches - before;
         let (roots, found) = (out.to_vec()?, mask.to_vec()?);
         let wrong = (&host, &roots, &found).into_par_iter().enumerate().find_any(|(i, (x, root, found))| {
@@ -273,7 +273,7 @@ fn cube_roots<F: RootField + Default>(session: &mut Session, target: &Target, fi
             is_root != (**found == 1) || (i.is_multiple_of(2) && !is_root)
         });
         ensure!(wrong.is_none(), "root {} is wrong", wrong.map_or(0, |(i, _)| i));
-        let timing = budget.time_queued(|| Ok(plan.roots(&a, &mut out, &mut mask)?), || Ok(device.sync()?))?;
+        let timing = budget.time_queued(|| Ok(plan.nth_root(&a, &mut out, &mut mask)?), || Ok(device.sync()?))?;
         Ok((timing, Some(launches), format!("cubed, all of 2^{log_n}; {} products each", plan.products())))
     });
 }
@@ -324,7 +324,7 @@ fn points<C: DeviceCurve<BaseField: RootField>>(
     };
     session.measure(described, |budget| {
         let device = &target.device;
-        let plan = Decompress::<C>::new(device, Encoding::Zcash, check)?;
+        let plan = Decompress::<C>::with_config(device, Encoding::Zcash, DecompressConfig::default().check(check))?;
         let (expected, bytes) = encoded::<C>(elements)?;
         let uploaded = device.upload::<u8>(&bytes)?;
         let (mut out, mut status) = (device.zeros::<AffinePoint<C>>(elements)?, device.zeros::<u32>(elements)?);

@@ -45,8 +45,8 @@ pub enum CurveConstant {
 #[derive(Debug, Default)]
 struct Known(Mutex<BTreeMap<TypeId, Result<(), CurveConstant>>>);
 
-/// Checks the coefficients, the generator and its order, once for each device and curve: one multiple of the generator on the host,
-/// some hundred microseconds.
+/// Checks the coefficients, the generator and its order, once for each device and curve: one multiple of the generator
+/// on the host, some hundred microseconds.
 ///
 /// # Errors
 /// [`CurveError`] with the first of these that does not hold.

@@ -10,22 +10,22 @@ use evariste_backend::{Element, Result};
 use crate::{DeviceCurve, point};
 use evariste_field::{DeviceField, expect_stored};
 
-/// Elements of buffers that are points in affine form (x, y), both coordinates in Montgomery form.
+/// A point (x, y) in affine form, as an element of a buffer, with both coordinates in Montgomery form.
 ///
-/// The point at infinity is (0, 0) on the device, or (0, 1) where (0, 0) lies on the curve, which is where b = 0: either
-/// way a pair that is not on the curve. So whoever reads points of a foreign encoding takes such a pair for the point at infinity,
-/// whatever it meant there.
+/// The point at infinity is (0, 0) on the device, or (0, 1) if b = 0 so that (0, 0) lies on the curve. Neither pair is
+/// on the curve. If you write points of a foreign encoding, such a pair becomes the point at infinity whatever it meant
+/// there.
 #[derive(Debug)]
 pub struct AffinePoint<C>(PhantomData<fn() -> C>);
 
-/// Elements of buffers that are points as (x, y, zz, zzz), which stand for (x / zz, y / zzz), with zz³ = zzz². At infinity
-/// zz = 0.
+/// A point as (x, y, zz, zzz), an element of a buffer that stands for (x / zz, y / zzz) with zz³ = zzz². At infinity zz
+/// = 0.
 ///
-/// The host sees Jacobian coordinates: the same points, whose coordinates differ from those that were uploaded.
+/// The host gets Jacobian coordinates: the same points, with other coordinates than those uploaded.
 #[derive(Debug)]
 pub struct Xyzz<C>(PhantomData<fn() -> C>);
 
-/// Elements of buffers that are points as (x, y, z), which stand for (x / z², y / z³). At infinity z = 0.
+/// A point as (x, y, z), an element of a buffer that stands for (x / z², y / z³). At infinity z = 0.
 #[derive(Debug)]
 pub struct Jacobian<C>(PhantomData<fn() -> C>);
 

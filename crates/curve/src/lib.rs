@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 //!
-//! All operations take time that depends on the points. They rely on points being on the curve, and on nothing else: neither
-//! on a prime order nor on a subgroup.
+//! The time of all operations depends on the points. Points must lie on the curve. Neither a prime order nor a subgroup
+//! is assumed.
 
 mod constants;
 mod element;

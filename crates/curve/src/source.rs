@@ -50,16 +50,16 @@ fn is_zero<F: DeviceField>(x: F) -> bool {
     x == F::ZERO
 }
 
-/// Names a curve in variants of kernels and in messages, by its base field ([`source::label`]) and digits that tell it from other
-/// curves over that.
+/// Names a curve in variants of kernels and in messages, by its base field ([`source::label`]) and digits that tell it
+/// from other curves over that.
 pub fn label<C: DeviceCurve>() -> String {
     let coefficients = [C::COEFF_A, C::COEFF_B].into_iter().flat_map(limbs).flat_map(u32::to_le_bytes);
     let digits = source::digits_of(&coefficients.collect::<Vec<u8>>());
     format!("{}, curve {digits}", source::label::<C::BaseField>())
 }
 
-/// Returns the arithmetic of a curve in CUDA C++: that of its base field, constants, then `curve/points.cuh`. Over an extension of
-/// a field with long elements, the products in that field are called (`field/extension.cuh`).
+/// Returns the arithmetic of a curve in CUDA C++: that of its base field, constants, then `curve/points.cuh`. Over an
+/// extension of a field with long elements, the products in that field are called (`field/extension.cuh`).
 pub fn cuda<C: DeviceCurve>() -> String {
     format!("#define F_CALLS 1\n{}", cuda_inlined::<C>())
 }
@@ -76,8 +76,8 @@ pub fn cuda_inlined<C: DeviceCurve>() -> String {
     )
 }
 
-/// Returns the arithmetic of a curve in WGSL, on points of the given forms. `Affine` is always there, but its additions,
-/// which need an inversion, only with [`wgsl_affine_addition`].
+/// Returns the arithmetic of a curve in WGSL, on points of the given forms. `Affine` is always there, but its
+/// additions, which need an inversion, only with [`wgsl_affine_addition`].
 pub fn wgsl<C: DeviceCurve>(int64: bool, forms: &[Form]) -> String {
     let (xyzz, jacobian) = (forms.contains(&Form::Xyzz), forms.contains(&Form::Jacobian));
     let mut text = source::wgsl::<C::BaseField>(int64);
@@ -101,8 +101,8 @@ pub const fn wgsl_affine_addition() -> &'static str {
     evariste_shaders::curve::AFFINE
 }
 
-/// Products of field elements in any operation on one or two points, divisions left out: 19 in the addition of two points in
-/// Jacobian form with the tangent that it takes where they are equal.
+/// Products of field elements in any operation on one or two points, divisions left out: 19 in the addition of two
+/// points in Jacobian form with the tangent that it takes where they are equal.
 const PRODUCTS: u64 = 20;
 
 /// Returns the most turns of loops that an operation on one or two points takes in WGSL, divisions left out.

@@ -7,6 +7,8 @@ pub use evariste_backend as backend;
 pub use evariste_curve as curve;
 #[cfg(feature = "field")]
 pub use evariste_field as field;
+#[cfg(feature = "modsqrt")]
+pub use evariste_modsqrt as modsqrt;
 #[cfg(feature = "msm")]
 pub use evariste_msm as msm;
 #[cfg(feature = "ntt")]
@@ -29,14 +31,14 @@ pub mod prelude {
     pub use evariste_curve::{AffinePoint, DeviceCurve, Points};
     #[cfg(feature = "field")]
     pub use evariste_field::{Canonical, DeviceField, Expression, Formula, Mont, Prefix, Vector};
+    #[cfg(feature = "modsqrt")]
+    pub use evariste_modsqrt::{Jacobi, ModSqrt};
     #[cfg(feature = "msm")]
     pub use evariste_msm::{Msm, MsmConfig};
     #[cfg(feature = "ntt")]
     pub use evariste_ntt::{Ntt, Order};
     #[cfg(feature = "sqrt")]
     pub use evariste_sqrt::{Decompress, HashToCurve, NthRoot, Sqrt};
-    #[cfg(feature = "modsqrt")]
-    pub use evariste_sqrt::{Jacobi, ModSqrt};
     #[cfg(feature = "sumcheck")]
     pub use evariste_sumcheck::{Blake3Transcript, Statement, Sumcheck, Weight};
 }

@@ -4,7 +4,7 @@ use evariste_backend::{
     Arg, Binding, BindingList, Buffer, CpuArg, Device, Element, Error, KernelSpec, Language, LazyKernel, Queue, Result,
     Secrecy, View, ViewMut, Wiped, parallel, params,
 };
-use evariste_primitives::ByIndex;
+use evariste_primitives::GatherScatter;
 
 use crate::{
     add_sub::{self, AddSub},
@@ -82,7 +82,7 @@ pub struct Vector<F> {
     device: Device,
     queue: Queue,
     kernels: Arc<Kernels>,
-    by_index: ByIndex<Mont<F>>,
+    gather_scatter: GatherScatter<Mont<F>>,
 }
 
 /// The kernels that were used so far.
@@ -177,15 +177,15 @@ impl<F: DeviceField> Vector<F> {
     /// first use.
     pub fn new(queue: impl Into<Queue>) -> Self {
         let queue = queue.into();
-        let (device, by_index) = (queue.device().clone(), ByIndex::new(&queue));
-        Self { device, queue, kernels: Arc::default(), by_index }
+        let (device, gather_scatter) = (queue.device().clone(), GatherScatter::new(&queue));
+        Self { device, queue, kernels: Arc::default(), gather_scatter }
     }
 
     /// Returns the same operations, with the same kernels, on another queue of the device.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         let (device, kernels) = (self.device.clone(), Arc::clone(&self.kernels));
-        Self { device, queue: queue.clone(), kernels, by_index: self.by_index.on(queue) }
+        Self { device, queue: queue.clone(), kernels, gather_scatter: self.gather_scatter.on(queue) }
     }
 
     /// Lists the kernels, for tools that compile them ahead. Expressions have kernels of their own.
@@ -203,7 +203,7 @@ impl<F: DeviceField> Vector<F> {
             .chain(prefix)
             .chain(both.map(permute::reverse_spec::<F>))
             .chain(others)
-            .chain(ByIndex::<Mont<F>>::kernels())
+            .chain(GatherScatter::<Mont<F>>::kernels())
             .collect()
     }
 
@@ -371,8 +371,13 @@ impl<F: DeviceField> Vector<F> {
 
 impl<F> Clone for Vector<F> {
     fn clone(&self) -> Self {
-        let Self { device, queue, kernels, by_index } = self;
-        Self { device: device.clone(), queue: queue.clone(), kernels: Arc::clone(kernels), by_index: by_index.clone() }
+        let Self { device, queue, kernels, gather_scatter } = self;
+        Self {
+            device: device.clone(),
+            queue: queue.clone(),
+            kernels: Arc::clone(kernels),
+            gather_scatter: gather_scatter.clone(),
+        }
     }
 }
 

@@ -85,7 +85,7 @@ impl<C: DeviceCurve> Pairs<C> {
         let half = len.div_ceil(2) as u64;
         let sides = half.min(buckets);
         let point = AffinePoint::<C>::BYTES as u64;
-        [half * (4 + point) + 8 * sides, 8 * half + 4 + Scan::required_bytes(half as usize + 1)]
+        [half * (4 + point) + 8 * sides, 8 * half + 4 + Scan::scratch_bytes(half as usize + 1)]
     }
 
     /// Adds neighbours of the same bucket: see `msm/pairs.cu`. Without `values`, element i is `points[i]`.

@@ -58,10 +58,11 @@ pub(crate) struct Digits {
     pub(crate) fields: u32,
 }
 
-/// Counts how often each value of some bits occurs in a vector of 32-bit keys. Each key is read once for every 4096 values.
+/// Counts how often each value of a digit occurs in a vector of 32-bit keys. Each key is read once for every 4096
+/// values.
 ///
 /// Each workgroup counts a chunk of the keys in its own memory and writes a row; a second kernel adds the rows. Where
-/// the counters do not fit, several workgroups take windows of them.
+/// the counters do not fit that memory, several workgroups take windows of them.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
@@ -84,19 +85,19 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Compiles the kernels for a device; `&device` works on its default queue.
+    /// Makes a plan on a queue (`&device` is its default one). Compiles the kernels.
     ///
     /// # Errors
-    /// [`Error::Compile`] if the compiler or the driver refuses a kernel, [`Error::Unavailable`] if the compiler is missing
-    /// and the disk cache has not the kernels, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the
-    /// device is lost.
+    /// [`Error::Compile`] if the compiler or the driver refuses a kernel, [`Error::Unavailable`] if the compiler is
+    /// missing and the disk cache has not the kernels, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`]
+    /// if the device is lost.
     pub fn new(queue: impl Into<Queue>) -> Result<Self> {
         let queue = queue.into();
         let (count, sum) = (Kernel::new(queue.device(), count_spec())?, Kernel::new(queue.device(), sum_spec())?);
         Ok(Self { queue, count: Arc::new(count), sum: Arc::new(sum) })
     }
 
-    /// Returns the same histogram, with the same kernels, for work on `queue`.
+    /// Returns the same plan for work on `queue`.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: queue.clone(), ..self.clone() }
@@ -107,14 +108,15 @@ impl Histogram {
         vec![count_spec(), sum_spec()]
     }
 
-    /// Sets `out[d]` to the number of keys whose bits `bits`, of which bit 0 is the lowest, make the integer d. The output
-    /// has 2^`bits.len()` elements, at most 2^[`MAX_BITS`].
+    /// Sets `out[d]` to the number of keys whose digit is d. The digit of a key is the integer in its bits `bits`,
+    /// where bit 0 is the lowest. The output has 2^`bits.len()` elements, at most 2^[`MAX_BITS`].
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if `bits` ends beyond bit 32 or before it starts, [`Error::TooLarge`] for more than
-    /// [`MAX_BITS`] bits or [`MAX_LEN`](crate::MAX_LEN) keys, [`Error::Length`] unless `out` has 2^`bits.len()` elements,
-    /// [`Error::WrongDevice`] for a view of another device, [`Error::OutOfMemory`] if there is no room for the scratch:
-    /// with nothing written. [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// [`MAX_BITS`] bits or [`MAX_LEN`](crate::MAX_LEN) keys, [`Error::Length`] unless `out` has 2^`bits.len()`
+    /// elements, [`Error::WrongDevice`] if a view or the queue is of another device, [`Error::OutOfMemory`] if there is
+    /// no room for the scratch: with nothing written. [`Error::Driver`] if a call of the driver fails, [`Error::Lost`]
+    /// if the device is lost.
     pub fn count<'a>(
         &self,
         keys: impl Into<View<'a, u32>>,
@@ -145,9 +147,10 @@ impl Histogram {
     /// Counts all digits in one pass: `out[(f << bits) + d]` for digit f. The output must have `fields << bits`
     /// elements.
     pub(crate) fn count_digits(&self, keys: View<'_, u32>, digits: Digits, mut out: ViewMut<'_, u32>) -> Result<()> {
-        self.queue.device().expect_same("the keys of a histogram", keys.device())?;
-        self.queue.device().expect_same("the output of a histogram", out.device())?;
-        let len = checked_len(self.queue.device(), "histogram", keys.len())?;
+        let device = self.queue.expect_device(self.count.device())?.device();
+        device.expect_same("the keys of a histogram", keys.device())?;
+        device.expect_same("the output of a histogram", out.device())?;
+        let len = checked_len(device, "histogram", keys.len())?;
         let Digits { shift, total, bits, fields } = digits;
         let columns = fields << bits;
         out.expect_len("the output of a histogram", columns as usize)?;
@@ -157,7 +160,7 @@ impl Histogram {
         let (rows, chunk) = self.rows(len, columns);
         let windows = columns.div_ceil(WINDOW);
         let secrecy = Secrecy::of([keys.secrecy(), out.secrecy()]);
-        let mut counts: Buffer<u32> = self.queue.device().alloc_with(rows as usize * columns as usize, secrecy)?;
+        let mut counts: Buffer<u32> = device.alloc_with(rows as usize * columns as usize, secrecy)?;
         // A shift by all 32 bits of a key is not defined: there are no bits then.
         let shift = shift.min(u32::BITS - 1);
         let params = CountParams { len, chunk, shift, mask: mask(total), bits, fields, windows, chunks: rows };

@@ -1,46 +1,45 @@
 #![doc = include_str!("../README.md")]
 //!
-//! All are queued and return at once: on the queue that they were made of, or that their method `on` was given. They take buffers
-//! and views of parts of them, of at most [`MAX_LEN`] elements. Their scratch comes from the device's pool and has the secrecy of
-//! the input.
+//! Every call is queued and returns at once. It works on the queue of its plan, and takes buffers and views of at most
+//! [`MAX_LEN`] elements. The scratch comes from the device's pool and has the secrecy of the input.
 //!
 //! # Choices
-//! Workgroups never wait for each other where [`Features::forward_progress`] is not promised: there, totals are reduced
-//! first, scanned, and added in a last kernel. Where it is promised, [`RadixSort`] uses decoupled look-back. No kernel
-//! counts in device memory with atomics, for which workgroups would wait for each other: they count in their own memory and
-//! write rows, which another kernel adds. [`ByIndex`] has the largest of some numbers in device memory, which is the same in
-//! whatever order they come.
+//! If a device promises [`Features::forward_progress`], [`RadixSort`] uses decoupled look-back. On other devices
+//! workgroups never wait for each other: a first kernel reduces totals, a second one scans them, and a last one adds
+//! them. No kernel counts in device memory with atomics. Workgroups count in their own memory and write rows, and
+//! another kernel adds the rows. [`GatherScatter`] takes the maximum of some numbers in device memory, which does not
+//! depend on their order.
 //!
 //! [`Features::forward_progress`]: evariste_backend::Features::forward_progress
 
-mod by_index;
+mod gather_scatter;
 mod histogram;
 pub mod reference;
 mod scan;
+mod scattered;
 mod segmented;
-mod shared;
 mod sort;
 
 use std::ops::Range;
 
 use evariste_backend::{Device, Error, Result};
 
-pub use by_index::ByIndex;
+pub use gather_scatter::GatherScatter;
 pub use histogram::{Histogram, MAX_BITS};
 pub use scan::Scan;
 pub use segmented::{Monoid, SegmentedSum};
-pub use sort::{RadixSort, SortMethod};
+pub use sort::{RadixSort, RadixSortConfig, SortMethod};
 
-/// The most elements that a vector may have: so the index of any element of the last tile fits 32 bits.
+/// The most elements of a vector: the index of any element of its last tile fits 32 bits.
 pub const MAX_LEN: usize = 1 << 31;
 
 /// Threads of every workgroup here: what WebGPU promises.
 const THREADS: u32 = 256;
 
-/// Refuses a vector longer than [`MAX_LEN`], which `what` names, and returns its length otherwise.
+/// Returns the length of a vector, which `what` names in the error.
 ///
 /// # Errors
-/// [`Error::TooLarge`] for a longer one, which `what` names in the error.
+/// [`Error::TooLarge`] if the vector is longer than [`MAX_LEN`].
 pub fn checked_len(device: &Device, what: &'static str, len: usize) -> Result<u32> {
     match u32::try_from(len) {
         Ok(short) if len <= MAX_LEN => Ok(short),
@@ -83,4 +82,59 @@ fn source(language: evariste_backend::Language, constants: &[(&str, u32)], cuda:
         Language::Wgsl { .. } => wgsl,
     };
     text + &parts.concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use evariste_backend::{Buffer, Error};
+
+    use super::*;
+
+    /// Every plan with all its views on the device of the queue.
+    #[test]
+    fn queues_of_other_devices_are_refused_before_anything_is_done() {
+        let (device, other) = (Device::cpu(), Device::another_cpu());
+        let queue = other.default_queue();
+        let zeros = || -> Buffer<u32> { other.zeros(4).unwrap() };
+        let (keys, mut out, mut values) = (zeros(), zeros(), zeros());
+        let before = other.stats();
+        let gather_scatter = GatherScatter::<u32>::new(&device).on(&queue);
+        let sort = |method, out: &mut Buffer<u32>, values: &mut Buffer<u32>| {
+            let config = RadixSortConfig::default().method(method);
+            RadixSort::with_config(&device, config).unwrap().on(&queue).sort(out, values, 0..8)
+        };
+        let refused = [
+            Scan::new(&device).unwrap().on(&queue).exclusive(&keys, &mut out),
+            Histogram::new(&device).unwrap().on(&queue).count(&keys, 0..2, &mut out),
+            Histogram::new(&device).unwrap().on(&queue).count(keys.view(..0).unwrap(), 0..2, &mut out),
+            sort(SortMethod::Sweep, &mut out, &mut values),
+            sort(SortMethod::Scatter, &mut out, &mut values),
+            gather_scatter.gather(&keys, &values, &mut out),
+            gather_scatter.scatter(&keys, &values, &mut out),
+        ];
+        for (call, outcome) in refused.into_iter().enumerate() {
+            let error = outcome.unwrap_err();
+            assert!(matches!(error, Error::WrongDevice { .. }), "call {call}: {error}");
+        }
+        let after = other.stats();
+        assert_eq!((after.launches, after.bytes_peak), (before.launches, before.bytes_peak));
+    }
+
+    /// But for an eighth and some words, by which the CPU rounds allocations up.
+    #[test]
+    fn calls_take_no_more_memory_than_they_say() {
+        let device = Device::another_cpu();
+        let (keys, mut out) = (device.zeros::<u32>(10_000).unwrap(), device.zeros::<u32>(10_001).unwrap());
+        let mut counts = device.zeros::<u32>(256).unwrap();
+        let live = device.stats().bytes_live;
+        let expect = |what: &str, required: u64| {
+            let taken = device.stats().bytes_peak - live;
+            assert!(taken <= required + required / 8 + 4 * 16, "{what}: {taken} of {required} bytes");
+        };
+        let (scan, histogram) = (Scan::new(&device).unwrap(), Histogram::new(&device).unwrap());
+        scan.exclusive(&keys, &mut out).unwrap();
+        expect("a scan", scan.required_bytes(10_001));
+        histogram.count(&keys, 0..8, &mut counts).unwrap();
+        expect("a histogram", histogram.required_bytes(10_000, 8));
+    }
 }

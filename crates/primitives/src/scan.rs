@@ -30,10 +30,10 @@ params! {
     }
 }
 
-/// Computes exclusive prefix sums of 32-bit integers, modulo 2³².
+/// Computes exclusive prefix sums of 32-bit integers modulo 2³².
 ///
-/// The sums of tiles of 2048 elements are taken first and scanned in the same way, then each tile is scanned on from
-/// its sum: two reads and one write an element.
+/// A first kernel adds tiles of 2048 elements, their sums are scanned in the same way, and a last kernel scans each
+/// tile from its offset: two reads and one write an element.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
@@ -56,19 +56,19 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// Compiles the kernels for a device; `&device` works on its default queue.
+    /// Makes a plan on a queue (`&device` is its default one). Compiles the kernels.
     ///
     /// # Errors
-    /// [`Error::Compile`] if the compiler or the driver refuses a kernel, [`Error::Unavailable`] if the compiler is missing
-    /// and the disk cache has not the kernels, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the
-    /// device is lost.
+    /// [`Error::Compile`] if the compiler or the driver refuses a kernel, [`Error::Unavailable`] if the compiler is
+    /// missing and the disk cache has not the kernels, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`]
+    /// if the device is lost.
     pub fn new(queue: impl Into<Queue>) -> Result<Self> {
         let queue = queue.into();
         let (sums, tiles) = (Kernel::new(queue.device(), sums_spec())?, Kernel::new(queue.device(), tiles_spec())?);
         Ok(Self { queue, sums: Arc::new(sums), tiles: Arc::new(tiles) })
     }
 
-    /// Returns the same scan, with the same kernels, for work on `queue`.
+    /// Returns the same plan for work on `queue`.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: queue.clone(), ..self.clone() }
@@ -80,27 +80,34 @@ impl Scan {
     }
 
     /// Returns the bytes of scratch that [`Scan::exclusive`] takes for an output of `len` elements.
-    pub fn required_bytes(len: usize) -> u64 {
+    pub fn required_bytes(&self, len: usize) -> u64 {
+        Self::scratch_bytes(len)
+    }
+
+    /// [`Scan::required_bytes`] on any device, for plans that count memory before they make their kernels.
+    #[doc(hidden)]
+    pub fn scratch_bytes(len: usize) -> u64 {
         let levels = std::iter::successors(Some(len), |len| Some(len.div_ceil(TILE as usize))).skip(1);
         levels.take_while(|tiles| *tiles > 1).map(|tiles| 8 * tiles as u64).sum::<u64>() + 4
     }
 
-    /// Sets `out[i]` to the sum of `input[j]` for `j < i`, modulo 2³². The output has as many elements as the input, or one
-    /// more, which is the sum of all.
+    /// Sets `out[i]` to the sum of `input[j]` for `j < i`, modulo 2³². The output has the length of the input, or one
+    /// element more, the sum of all.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] for a view of another device, [`Error::Length`] unless `out` has as many elements as `input`
-    /// or one more, [`Error::TooLarge`] if it has more than [`MAX_LEN`](crate::MAX_LEN), [`Error::OutOfMemory`] if there is
-    /// no room for the scratch: with nothing written to `out`. [`Error::Driver`] if a call of the driver fails,
-    /// [`Error::Lost`] if the device is lost.
+    /// [`Error::WrongDevice`] if a view or the queue is of another device, [`Error::Length`] unless `out` has the
+    /// length of `input` or one element more, [`Error::TooLarge`] if it has more than [`MAX_LEN`](crate::MAX_LEN),
+    /// [`Error::OutOfMemory`] if there is no room for the scratch: with nothing written to `out`. [`Error::Driver`] if
+    /// a call of the driver fails, [`Error::Lost`] if the device is lost.
     pub fn exclusive<'a>(&self, input: impl Into<View<'a, u32>>, out: impl Into<ViewMut<'a, u32>>) -> Result<()> {
         let (input, out) = (input.into(), out.into());
-        self.queue.device().expect_same("the input of a scan", input.device())?;
-        self.queue.device().expect_same("the output of a scan", out.device())?;
+        let device = self.queue.expect_device(self.sums.device())?.device();
+        device.expect_same("the input of a scan", input.device())?;
+        device.expect_same("the output of a scan", out.device())?;
         if out.len() != input.len() + 1 {
             out.expect_len("the output of a scan", input.len())?;
         }
-        checked_len(self.queue.device(), "scan", out.len())?;
+        checked_len(device, "scan", out.len())?;
         self.level(input, out)
     }
 

@@ -15,7 +15,8 @@ const MIN_SLICE: usize = 32;
 /// Values that a thread adds at most.
 const MAX_SLICE: usize = 4096;
 
-/// Values that a thread adds at least where it may take few turns of loops: with fewer, levels would not become shorter.
+/// Values that a thread adds at least where it may take few turns of loops: with fewer, levels would not become
+/// shorter.
 const LEAST_SLICE: usize = 4;
 
 /// Threads that each unit which runs workgroups should get, as far as slices do not become too short.
@@ -26,8 +27,8 @@ const THREADS_PER_UNIT: usize = 2048;
 /// The identity's device form is all zero bytes.
 ///
 /// # Safety
-/// Kernels are made of its [`source`](Monoid::source), and are launched on that promise: the functions and accessors of the
-/// text touch no memory but that of their arguments and of the elements that are asked for, the type `M` has
+/// Kernels are made of its [`source`](Monoid::source), and are launched on that promise: the functions and accessors of
+/// the text touch no memory but that of their arguments and of the elements that are asked for, the type `M` has
 /// [`Element::BYTES`] bytes, a multiple of 4 that is one of [`binding_type`](Monoid::binding_type) too, and they end.
 pub unsafe trait Monoid: Send + Sync + 'static {
     /// The values in buffers, of a multiple of 4 bytes.
@@ -42,9 +43,9 @@ pub unsafe trait Monoid: Send + Sync + 'static {
     /// Returns the word in which WGSL sees buffers of values.
     fn binding_type() -> BindingType;
 
-    /// Returns the text of the type `M` of values as they lie in buffers, and of the functions `m_zero()` and `m_add(a,
-    /// b)`. In WGSL also the accessors `x_load(i: u32) -> M` and, where it is written, `x_store(i: u32, value: M)` of each
-    /// of `bindings`.
+    /// Returns the text of the type `M` of values as they lie in buffers, and of the functions `m_zero()` and
+    /// `m_add(a, b)`. In WGSL also the accessors `x_load(i: u32) -> M` and, where it is written,
+    /// `x_store(i: u32, value: M)` of each of `bindings`.
     fn source(language: Language, bindings: &[Binding]) -> String;
 
     /// Returns the most turns of loops that `m_add` takes in WGSL.
@@ -73,11 +74,11 @@ params! {
     }
 }
 
-/// Adds the values with equal keys, where the keys are sorted.
+/// Adds the values with equal keys, for sorted keys.
 ///
-/// The work is divided into equal slices whatever the keys are, so that one segment with all values takes as long as
-/// many small ones. A thread adds a slice: segments inside it are done, and what it has of the first and the last
-/// segment it leaves to the next level, which is a shorter vector of the same kind.
+/// Equal slices divide the work whatever the keys are, so that one segment with all values takes as long as many small
+/// ones. A thread adds a slice. It writes the sums of the segments inside, and leaves its parts of the first and the
+/// last segment to the next level, a shorter vector of the same kind.
 pub struct SegmentedSum<M> {
     queue: Queue,
     kernel: Arc<Kernel<Params>>,
@@ -85,26 +86,30 @@ pub struct SegmentedSum<M> {
 }
 
 impl<M: Monoid> SegmentedSum<M> {
-    /// Compiles the kernel for a device; `&device` works on its default queue.
+    /// Makes a plan on a queue (`&device` is its default one). Compiles the kernel.
     ///
     /// # Errors
     /// [`Error::Compile`] if the compiler or the driver refuses the kernel, [`Error::Unavailable`] if the compiler is
-    /// missing and the disk cache has not the kernel, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if
-    /// the device is lost.
+    /// missing and the disk cache has not the kernel, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`]
+    /// if the device is lost.
     pub fn new(queue: impl Into<Queue>) -> Result<Self> {
         let queue = queue.into();
-        let kernel = Arc::new(Kernel::new(queue.device(), Self::kernel())?);
+        let kernel = Arc::new(Kernel::new(queue.device(), Self::spec())?);
         Ok(Self { queue, kernel, monoid: PhantomData })
     }
 
-    /// Returns the same sums, with the same kernel, for work on `queue`.
+    /// Returns the same plan for work on `queue`.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: queue.clone(), kernel: Arc::clone(&self.kernel), monoid: PhantomData }
     }
 
     /// Returns the kernel, for compiling it ahead.
-    pub fn kernel() -> KernelSpec {
+    pub fn kernels() -> Vec<KernelSpec> {
+        vec![Self::spec()]
+    }
+
+    fn spec() -> KernelSpec {
         let word = M::binding_type();
         let bindings = [
             Binding::read("keys", BindingType::U32),
@@ -137,18 +142,18 @@ impl<M: Monoid> SegmentedSum<M> {
         levels.map(|len| (len * (4 + M::Element::BYTES)) as u64).sum()
     }
 
-    /// Sets `out[k]` to the sum of `values[i]` over all i with `keys[i] = k`, in ascending order of i, and to the identity
-    /// where there is none. Values whose key is `out.len()` or more are left out.
+    /// Sets `out[k]` to the sum of `values[i]` over all i with `keys[i] = k`, in ascending order of i; the empty sum is
+    /// the identity. Values whose key is `out.len()` or more are left out.
     ///
-    /// The keys must be in ascending order; else the sums are unspecified.
+    /// The keys must be in ascending order; otherwise the sums are unspecified.
     ///
     /// # Errors
-    /// [`Error::Length`] unless there are as many values as keys, [`Error::WrongDevice`] for a view of another device,
-    /// [`Error::TooLarge`] for more than [`MAX_LEN`](crate::MAX_LEN) keys or sums, or if adding the fewest values that a
-    /// thread takes exceeds the turns of loops that the device allows, [`Error::SecretInput`] if keys or values are secret and `out`
-    /// is not: with nothing written. [`Error::OutOfMemory`] if
-    /// there is no room for the scratch, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is
-    /// lost: `out` may have some of the sums then.
+    /// [`Error::Length`] unless there is a value for each key, [`Error::WrongDevice`] if a view or the queue is of
+    /// another device, [`Error::TooLarge`] for more than [`MAX_LEN`](crate::MAX_LEN) keys or sums, or if adding the
+    /// fewest values that a thread takes exceeds the loop iterations that the device allows, [`Error::SecretInput`] if
+    /// keys or values are secret and `out` is not: with nothing written. [`Error::OutOfMemory`] if there is no room for
+    /// the scratch, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost: `out` may
+    /// have some of the sums then.
     pub fn reduce<'a>(
         &self,
         keys: impl Into<View<'a, u32>>,
@@ -157,8 +162,7 @@ impl<M: Monoid> SegmentedSum<M> {
     ) -> Result<()> {
         let (keys, values, mut out) = (keys.into(), values.into(), out.into());
         values.expect_len("the values of a segmented sum", keys.len())?;
-        let device = self.kernel.device();
-        device.expect_same("the queue of a segmented sum", self.queue.device())?;
+        let device = self.queue.expect_device(self.kernel.device())?.device();
         device.expect_same("the keys of a segmented sum", keys.device())?;
         device.expect_same("the values of a segmented sum", values.device())?;
         device.expect_same("the output of a segmented sum", out.device())?;
@@ -204,8 +208,8 @@ impl<M: Monoid> SegmentedSum<M> {
             Arg::write(&mut next_keys),
             Arg::write(&mut next_values),
         ];
-        // SAFETY: there are `len` keys and values; threads own slices of them, check keys against `segments`, the length
-        // of the output, and unless this is the last level write two of the 2 · `slices` rests.
+        // SAFETY: there are `len` keys and values; threads own slices of them, check keys against `segments`, the
+        // length of the output, and unless this is the last level write two of the 2 · `slices` rests.
         unsafe { self.kernel.launch(&self.queue, slices.div_ceil(THREADS as usize) as u64, &params, args) }?;
         Ok((!last).then_some((next_keys, next_values)))
     }

@@ -13,7 +13,7 @@ use crate::{
     histogram::Digits,
     mask,
     scan::{GROUP_BYTES, GROUP_TURNS},
-    shared::Scattered,
+    scattered::Scattered,
     source,
 };
 
@@ -35,25 +35,42 @@ const SCATTER_TILE: u32 = 4 * THREADS;
 /// Keys that a CPU thread takes at a time.
 const GRAIN: usize = 1 << 15;
 
-/// How [`RadixSort`] sorts.
+/// How a [`RadixSort`] moves keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SortMethod {
-    /// It sorts by digits of 8 bits. The digits of all passes are counted at once; then each pass reads and writes every
-    /// key once, and workgroups learn where their keys go from those before them (decoupled look-back). 4 + 16 · ⌈bits / 8⌉
-    /// bytes are moved for each key with its value.
+    /// Digits of 8 bits. One kernel counts the digits of all passes. Then each pass reads and writes every key once,
+    /// and a workgroup gets the places of its keys from those before it (decoupled look-back). A pair of key and value
+    /// moves 4 + 16 · ⌈bits / 8⌉ bytes.
     Sweep,
-    /// It sorts by digits of 4 bits. Each pass counts the digits of tiles, scans the counts and moves the keys: no
-    /// workgroup waits for another. 20 · ⌈bits / 4⌉ bytes are moved for each key with its value.
+    /// Digits of 4 bits. Each pass counts the digits of tiles, scans the counts and moves the keys: no workgroup waits
+    /// for another. A pair of key and value moves 20 · ⌈bits / 4⌉ bytes.
     Scatter,
 }
 
 impl SortMethod {
-    /// Returns the faster of those that suit a device.
-    pub fn of(info: &DeviceInfo) -> Self {
+    /// Returns the fastest method that suits a device.
+    pub fn fastest(info: &DeviceInfo) -> Self {
         match info.features.forward_progress && info.limits.loop_turns.is_none() {
             true => Self::Sweep,
             false => Self::Scatter,
         }
+    }
+}
+
+/// How a [`RadixSort`] is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct RadixSortConfig {
+    /// The method; `None` is the fastest that suits the device.
+    pub method: Option<SortMethod>,
+}
+
+impl RadixSortConfig {
+    /// Sets [`RadixSortConfig::method`]; with `None` the plan chooses.
+    #[must_use]
+    pub fn method(mut self, method: impl Into<Option<SortMethod>>) -> Self {
+        self.method = method.into();
+        self
     }
 }
 
@@ -74,10 +91,10 @@ params! {
     }
 }
 
-/// Sorts 32-bit keys, each with a 32-bit value, by any range of the keys' bits: stably, by radix.
+/// Sorts 32-bit keys, each with a 32-bit value, by any range of the keys' bits, stably.
 ///
-/// It sorts by one digit after the other, from the lowest on, between the given buffers and others of the same lengths.
-/// The time does not depend on the keys but for what caches make of it.
+/// It sorts by one digit after the other from the lowest on (least significant digit first), between the given buffers
+/// and others of the same lengths. The time depends on the keys only through caches.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
@@ -106,28 +123,29 @@ enum Method {
 }
 
 impl RadixSort {
-    /// Compiles the kernels for a device, of the method that suits it; `&device` works on its default queue.
+    /// Makes a plan by the fastest method that suits the device, on a queue (`&device` is its default one). Compiles
+    /// the kernels.
     ///
     /// # Errors
-    /// [`Error::Compile`] if the compiler or the driver refuses a kernel, [`Error::Unavailable`] if the compiler is missing
-    /// and the disk cache has not the kernels, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the
-    /// device is lost.
+    /// [`Error::Compile`] if the compiler or the driver refuses a kernel, [`Error::Unavailable`] if the compiler is
+    /// missing and the disk cache has not the kernels, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`]
+    /// if the device is lost.
     pub fn new(queue: impl Into<Queue>) -> Result<Self> {
-        let queue = queue.into();
-        let method = SortMethod::of(queue.device().info());
-        Self::with_method(queue, method)
+        Self::with_config(queue, RadixSortConfig::default())
     }
 
-    /// Compiles the kernels of a given method. All methods work on all devices, but [`SortMethod::Sweep`] leaves a
-    /// device without forward progress to a single workgroup, which has so many loops to go through that a device with a
-    /// limit of them ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)) refuses more than some 60,000 keys.
+    /// Makes a plan with a configuration. All methods work on all devices. On a device without forward progress,
+    /// [`SortMethod::Sweep`] runs a single workgroup. If such a device limits the loop iterations of a thread
+    /// ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)), it refuses more than some 60,000 keys.
     ///
     /// # Errors
-    /// Returns the errors of [`RadixSort::new`], for the same reasons.
-    pub fn with_method(queue: impl Into<Queue>, method: SortMethod) -> Result<Self> {
+    /// [`Error::Compile`] if the compiler or the driver refuses a kernel, [`Error::Unavailable`] if the compiler is
+    /// missing and the disk cache has not the kernels, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`]
+    /// if the device is lost.
+    pub fn with_config(queue: impl Into<Queue>, config: RadixSortConfig) -> Result<Self> {
         let queue = queue.into();
         let device = queue.device();
-        let method = match method {
+        let method = match config.method.unwrap_or_else(|| SortMethod::fastest(device.info())) {
             SortMethod::Sweep => {
                 let sweep = Arc::new(Kernel::new(device, sweep_spec())?);
                 Method::Sweep { histogram: Histogram::new(&queue)?, sweep }
@@ -141,7 +159,7 @@ impl RadixSort {
         Ok(Self { queue, method })
     }
 
-    /// Returns the same sort, with the same kernels, for work on `queue`.
+    /// Returns the same plan for work on `queue`.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         let method = match self.method.clone() {
@@ -159,7 +177,7 @@ impl RadixSort {
 
     /// Returns the kernels that [`RadixSort::new`] compiles for such a device.
     pub fn kernels_on(info: &DeviceInfo) -> Vec<KernelSpec> {
-        match SortMethod::of(info) {
+        match SortMethod::fastest(info) {
             SortMethod::Sweep => Histogram::kernels().into_iter().chain([sweep_spec()]).collect(),
             SortMethod::Scatter => Scan::kernels().into_iter().chain([count_spec(), scatter_spec()]).collect(),
         }
@@ -187,23 +205,23 @@ impl RadixSort {
                 }
                 Method::Scatter { .. } => {
                     let counts = len.div_ceil(SCATTER_TILE as usize) << SCATTER_BITS;
-                    8 * counts as u64 + Scan::required_bytes(counts)
+                    8 * counts as u64 + Scan::scratch_bytes(counts)
                 }
             }
     }
 
-    /// Sorts keys and the values that go with them by the keys' bits `bits`, of which bit 0 is the lowest. Pairs whose
-    /// keys agree in these bits keep their order.
+    /// Sorts pairs of key and value by the keys' bits `bits`, where bit 0 is the lowest. Pairs whose keys agree in
+    /// these bits keep their order.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] if `bits` ends beyond bit 32 or before it starts, [`Error::Length`] unless there are as many
-    /// values as keys, [`Error::WrongDevice`] for a view of another device, [`Error::TooLarge`] for more than
-    /// [`MAX_LEN`](crate::MAX_LEN) keys, or for [`SortMethod::Sweep`] with more than one workgroup alone may go through:
-    /// before anything is moved. [`Error::OutOfMemory`] if there is no room for the scratch, [`Error::Driver`] if a call of
-    /// the driver fails, [`Error::Lost`] if the device is lost: after the first pass, the buffers hold the pairs in some
-    /// order, or what the device left.
+    /// [`Error::OutOfRange`] if `bits` ends beyond bit 32 or before it starts, [`Error::Length`] unless there is a
+    /// value for each key, [`Error::WrongDevice`] if a view or the queue is of another device, [`Error::TooLarge`] for
+    /// more than [`MAX_LEN`](crate::MAX_LEN) keys, or for [`SortMethod::Sweep`] with more than one workgroup alone may
+    /// go through: before anything is moved. [`Error::OutOfMemory`] if there is no room for the scratch,
+    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost: after the first pass,
+    /// the buffers hold the pairs in some order, or what the device left.
     ///
-    /// Of views that are no whole buffers the pairs are copied once more at the end after an odd number of digits.
+    /// If a view is not a whole buffer, an odd number of digits takes one more copy of the pairs at the end.
     pub fn sort<'a>(
         &self,
         keys: impl Into<ViewMut<'a, u32>>,
@@ -211,7 +229,11 @@ impl RadixSort {
         bits: Range<u32>,
     ) -> Result<()> {
         let (mut keys, mut values) = (keys.into(), values.into());
-        let (queue, device) = (&self.queue, self.queue.device());
+        let queue = self.queue.expect_device(match &self.method {
+            Method::Sweep { sweep, .. } => sweep.device(),
+            Method::Scatter { count, .. } => count.device(),
+        })?;
+        let device = queue.device();
         let (shift, bits) = checked_bits(&bits)?;
         values.expect_len("the values of a sort", keys.len())?;
         device.expect_same("the keys of a sort", keys.device())?;
@@ -245,8 +267,8 @@ impl RadixSort {
                         Arg::write(moved_keys),
                         Arg::write(moved_values),
                     ];
-                    // SAFETY: all four vectors have `len` elements, and places beyond them are left out, which there are
-                    // if another queue changes the keys meanwhile; `state` has a pair for each tile and digit.
+                    // SAFETY: all four vectors have `len` elements, and places beyond them are left out, which there
+                    // are if another queue changes the keys meanwhile; `state` has a pair for each tile and digit.
                     unsafe { sweep.launch(queue, len.div_ceil(SWEEP_TILE).into(), &params, args) }?;
                     pairs.reverse();
                 }
@@ -272,8 +294,8 @@ impl RadixSort {
                         Arg::write(moved_keys),
                         Arg::write(moved_values),
                     ];
-                    // SAFETY: all four vectors have `len` elements, and places beyond them are left out, which there are
-                    // if another queue changes the keys meanwhile; `offsets` has one for each tile and digit.
+                    // SAFETY: all four vectors have `len` elements, and places beyond them are left out, which there
+                    // are if another queue changes the keys meanwhile; `offsets` has one for each tile and digit.
                     unsafe { scatter.launch(queue, tiles.into(), &params, args) }?;
                     pairs.reverse();
                 }

@@ -2,8 +2,8 @@
 
 use evariste_field::DevicePrimeField;
 
-/// `((low · multipliers[0] + high · multipliers[1]) mod 2^32) >> shift`, with the lowest and the highest limb of an element in
-/// device form, is a place in a table that has the element's logarithm.
+/// `((low · multipliers[0] + high · multipliers[1]) mod 2^32) >> shift`, with the lowest and the highest limb of an
+/// element in device form, is a place in a table that has the element's logarithm.
 #[derive(Clone, Debug)]
 pub(crate) struct Hash {
     pub(crate) multipliers: [u32; 2],
@@ -69,7 +69,8 @@ impl Hash {
     }
 }
 
-/// The logarithm of an element of the subgroup, given in device form, with the entries of the hash as a kernel has them.
+/// The logarithm of an element of the subgroup, given in device form, with the entries of the hash as a kernel has
+/// them.
 pub(crate) fn logarithm(hash: &Hash, entries: &[u32], limbs: &[u32]) -> u32 {
     let place = hash.place([limbs[0], limbs[limbs.len() - 1]]);
     entries[place / 4] >> (8 * (place % 4)) & 0xff

@@ -13,8 +13,8 @@ use ark_ff::{
     field_hashers::{DefaultFieldHasher, HashToField},
 };
 use evariste_backend::{
-    Arg, Binding, BindingType, Buffer, CpuArg, Kernel, KernelSpec, Language, Queue, Ready, View, ViewMut, loop_turns,
-    parallel, params,
+    Arg, Binding, BindingType, Buffer, CpuArg, Element, Kernel, KernelSpec, Language, Queue, Ready, View, ViewMut,
+    loop_turns, parallel, params,
 };
 use evariste_curve::{
     AffinePoint, DeviceCurve, Jacobian, Points, point,
@@ -30,21 +30,23 @@ use rayon::prelude::*;
 use sha2::Sha256;
 
 use crate::{
-    Error, MapToCurve, Result, RootField,
+    RootField,
+    decompress::PRODUCTS_OF_DIGIT,
+    error::{Error, Result},
+    kernel::{checked_len, launch_len, parts},
     machine::THREADS,
-    plan::{checked_len, launch_len, parts},
-    points::PRODUCTS_OF_DIGIT,
-    subgroup::Membership,
+    map::MapToCurve,
+    membership::Membership,
 };
 
-/// Hashes messages to points of the subgroup of prime order, on one device: `hash_to_curve` of RFC 9380 with
+/// Hashes messages to points of the subgroup of prime order on one device: `hash_to_curve` of RFC 9380 with
 /// `expand_message_xmd` and SHA-256, for the suites `BLS12381G1_XMD:SHA-256_SSWU_RO_` and
 /// `BLS12381G2_XMD:SHA-256_SSWU_RO_` and curves like theirs.
 ///
-/// Messages are hashed to two elements of the field each on the host, on all cores; the rest happens on the device: both are mapped
-/// ([`MapToCurve`]), the points added, and the cofactor cleared, in G1 by a multiplication with 1 − z and in G2 by two with z and
-/// 1 − z (Budroni and Pintore, "Efficient hash maps to G2 on BLS curves", 2017), of 64 doublings each. The time depends on the
-/// messages: secret ones are not for this.
+/// The host hashes each message to two elements of the field, on all cores. The device maps both ([`MapToCurve`]), adds
+/// the points, and clears the cofactor: in G1 by a multiplication with 1 − z, in G2 by two with z and 1 − z, of 64
+/// doublings each (Budroni and Pintore, "Efficient hash maps to G2 on BLS curves", 2017). The time depends on the
+/// messages: do not hash secret ones.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_sqrt::Error> {
@@ -53,7 +55,7 @@ use crate::{
 /// use evariste_sqrt::HashToCurve;
 ///
 /// let hash = HashToCurve::<Config>::new(&Device::best()?, b"EXAMPLE-V01-CS02-with-BLS12381G2_XMD:SHA-256_SSWU_RO_")?;
-/// let points = hash.hash(&["one message", "another one"])?.to_vec()?;
+/// let points = hash.hash_host(&["one message", "another one"])?.to_vec()?;
 /// assert!(points.iter().all(|p| p.is_in_correct_subgroup_assuming_on_curve()));
 /// # Ok(())
 /// # }
@@ -82,16 +84,17 @@ struct Inner<C: WBConfig + DeviceCurve<BaseField: RootField>> {
 const COEFFICIENT_BYTES: u32 = 64;
 
 impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
-    /// Makes the map, for work on a queue (`&device` is its default one), and compiles the kernels. The domain separation tag is
-    /// that of RFC 9380, section 3.1.
+    /// Makes a plan for a domain separation tag (RFC 9380, section 3.1) on a queue (`&device` is its default one).
+    /// Compiles the kernels.
     ///
     /// # Errors
-    /// [`Error::Domain`] if the tag is empty; [`Error::Field`] if the suite of the curve would take other than 64 bytes for a
-    /// coefficient, if its cofactor is cleared in another way than those of BLS12-381 are, or if the base field is neither prime
-    /// nor a quadratic extension x² = β of a prime field; [`Error::Square`] if the constant of the simplified map or β is a
-    /// square; [`Error::Modulus`] if the modulus is no prime; [`Error::Root`] if the base field has a root of unity that is not
-    /// primitive; [`Error::Curve`] if the coefficients, the generator, its order, the cofactor or the isogeny of the curve do not
-    /// hold; [`Error::Device`] if a kernel does not compile, if the device has no room for the tables, or if it fails.
+    /// [`Error::Domain`] if the tag is empty; [`Error::Field`] if the suite of the curve would take other than 64 bytes
+    /// for a coefficient, if its cofactor is cleared in another way than those of BLS12-381 are, or if the base field
+    /// is neither prime nor a quadratic extension x² = β of a prime field; [`Error::Square`] if the constant of the
+    /// simplified map or β is a square; [`Error::Modulus`] if the modulus is no prime; [`Error::Root`] if the base
+    /// field has a root of unity that is not primitive; [`Error::Curve`] if the coefficients, the generator, its order,
+    /// the cofactor or the isogeny of the curve do not hold; [`Error::Device`] if a kernel does not compile, if the
+    /// device has no room for the tables, or if it fails.
     pub fn new(queue: impl Into<Queue>, domain: &[u8]) -> Result<Self> {
         let queue = queue.into();
         let device = queue.device();
@@ -116,30 +119,39 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
         Ok(Self { queue, inner: Arc::new(inner) })
     }
 
-    /// Gives the same hash, with the same kernels, on a queue of its own.
+    /// Returns the same plan for work on `queue`.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: queue.clone(), inner: Arc::clone(&self.inner) }
     }
 
-    /// Lists the kernels beside those of [`MapToCurve`] and of [`Points`], for compiling them ahead; none for what
-    /// [`HashToCurve::new`] refuses.
+    /// Returns the kernels beside those of [`MapToCurve`] and of [`Points`], for compiling them ahead; none for a curve
+    /// that [`HashToCurve::new`] refuses.
     pub fn kernels() -> Vec<KernelSpec> {
         let Ok(clearing) = Clearing::of::<C>() else { return Vec::new() };
         std::iter::once(multiple_spec::<C>()).chain(clearing.ends.map(|_| frobenius_spec::<C>())).collect()
     }
 
+    /// Returns the most bytes of device memory that a call for `len` messages allocates, the points that it returns
+    /// included.
+    pub fn required_bytes(&self, len: usize) -> u64 {
+        let (element, jacobian) = (Mont::<C::BaseField>::BYTES as u64, Jacobian::<C>::BYTES as u64);
+        let jacobians = if self.inner.frobenius.is_some() { 6 } else { 4 };
+        let message = 2 * element + jacobians * jacobian + AffinePoint::<C>::BYTES as u64;
+        message * len as u64 + self.inner.map.required_bytes(2 * len)
+    }
+
     /// Computes the point of each message, on the device.
     ///
     /// # Errors
-    /// [`Error::Device`], with [`TooLarge`](evariste_backend::Error::TooLarge) for more than 2^30 messages or if a
-    /// thread of the device may not do as much as one map or one addition takes, with
-    /// [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if there is no room for ten Jacobian points a message, or
-    /// with what the device fails with.
-    pub fn hash<M: AsRef<[u8]> + Sync>(&self, messages: &[M]) -> Result<Buffer<AffinePoint<C>>> {
-        let (inner, queue, count) = (&*self.inner, &self.queue, messages.len());
-        let device = queue.device();
-        inner.multiple.device().expect_same("the queue of a hash", device)?;
+    /// [`Error::Device`], with [`WrongDevice`](evariste_backend::Error::WrongDevice) if the queue is of another device,
+    /// with [`TooLarge`](evariste_backend::Error::TooLarge) for more than 2^30 messages or if one map or one addition
+    /// exceeds the loop iterations of a thread, with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if there is
+    /// no room for [`HashToCurve::required_bytes`], or with the failure of the device.
+    pub fn hash_host<M: AsRef<[u8]> + Sync>(&self, messages: &[M]) -> Result<Buffer<AffinePoint<C>>> {
+        let (inner, count) = (&*self.inner, messages.len());
+        let device = inner.multiple.device();
+        let queue = self.queue.expect_device(device)?;
         checked_len(device, "a batch of elements to map", count.saturating_mul(2))?;
         let hasher = <DefaultFieldHasher<Sha256> as HashToField<C::BaseField>>::new(&inner.domain);
         let hash = |message: &M| -> (C::BaseField, C::BaseField) { hasher.hash_to_field::<2>(message.as_ref()).into() };
@@ -185,7 +197,8 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
         Ok(out)
     }
 
-    /// k times each point, in launches of as many digits as a thread of the device may do, and of a bounded number of points.
+    /// k times each point, in launches of as many digits as a thread of the device may do, and of a bounded number of
+    /// points.
     fn multiply(
         &self,
         (scalar, bits): &(Buffer<u32>, u32),
@@ -224,15 +237,16 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
     }
 }
 
-/// How points are brought to the subgroup: by k P for the one scalar, or by k2 (k1 P + ψ P) + 2 ψ² P − P for two and the
-/// endomorphism ψ (x, y) = (ends[0] x, ends[1] y), of the conjugates of x and y.
+/// How points are brought to the subgroup: by k P for the one scalar, or by k2 (k1 P + ψ P) + 2 ψ² P − P for two and
+/// the endomorphism ψ (x, y) = (ends[0] x, ends[1] y), of the conjugates of x and y.
 struct Clearing<F> {
     scalars: Vec<BigUint>,
     ends: Option<[F; 2]>,
 }
 
 impl<F: RootField> Clearing<F> {
-    /// What gives the same as arkworks' `clear_cofactor`, which is that of the suite, for a point outside of the subgroup.
+    /// What gives the same as arkworks' `clear_cofactor`, which is that of the suite, for a point outside of the
+    /// subgroup.
     fn of<C: WBConfig + DeviceCurve<BaseField = F>>() -> Result<Self> {
         let refused = Err(Error::Field { what: "hashes to curves", degree: F::extension_degree() });
         if (F::BasePrimeField::MODULUS_BIT_SIZE + 128).div_ceil(8) != COEFFICIENT_BYTES {

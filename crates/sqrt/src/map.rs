@@ -11,23 +11,27 @@ use evariste_curve::{CurveConstant, CurveError, Jacobian};
 use evariste_field::Mont;
 
 use crate::{
-    Error, Result, RootField,
+    RootField,
+    error::{Error, Result},
+    kernel::{Loaded, Params, Shape, checked_len, parts, spec},
     machine::THREADS,
     methods::{self, Map},
-    plan::{Loaded, Params, Plan, Shape, checked_len, parts, spec},
+    plan::Programs,
     program::Program,
 };
 
 /// The prime field under a curve.
 type Prime0<C> = <<C as ark_ec::CurveConfig>::BaseField as Field>::BasePrimeField;
 
-/// Maps elements of a curve's base field to points of the curve, on one device: `map_to_curve` of RFC 9380 for suites
-/// of the kind of BLS12-381's, which is the simplified map of Shallue, van de Woestijne and Ulas to an isogenous curve,
-/// then the isogeny, over a prime field (G1) or a quadratic extension (G2). One thread an element, no inversion: one
-/// exponentiation as in [`Sqrt::ratios`](crate::Sqrt::ratios) and about 150 products more; or for an extension two
-/// exponentiations and about 250 products.
+/// Maps elements of a curve's base field to points of the curve on one device: `map_to_curve` of RFC 9380 for suites
+/// like those of BLS12-381.
 ///
-/// Points come in Jacobian form; they lie on the curve, and not in the subgroup.
+/// This is the simplified map of Shallue, van de Woestijne and Ulas to an isogenous curve, followed by the isogeny,
+/// over a prime field (G1) or a quadratic extension (G2). A thread takes one element, without an inversion: one
+/// exponentiation as in [`Sqrt::sqrt_ratio`](crate::Sqrt::sqrt_ratio) and about 150 products, or two exponentiations
+/// and about 250 products over an extension.
+///
+/// The points are in Jacobian form. They lie on the curve, but not in the subgroup.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_sqrt::Error> {
@@ -50,14 +54,14 @@ pub struct MapToCurve<C: WBConfig<BaseField: RootField>> {
 }
 
 impl<C: WBConfig<BaseField: RootField>> MapToCurve<C> {
-    /// Makes the program and its tables, for work on a queue (`&device` is its default one), and compiles the kernel.
+    /// Makes a plan on a queue (`&device` is its default one). Compiles the kernel.
     ///
     /// # Errors
     /// [`Error::Field`] if the base field is neither prime nor a quadratic extension x² = β of a prime field;
-    /// [`Error::Square`] if the constant of the simplified map or β is a square; [`Error::Modulus`] if the modulus is no
-    /// prime; [`Error::Curve`] if the isogenous curve's generator is not on it, or the map takes it to no point of this
-    /// curve; [`Error::Device`] if a kernel does not
-    /// compile, if the device has no room for the tables, or if it fails.
+    /// [`Error::Square`] if the constant of the simplified map or β is a square; [`Error::Modulus`] if the modulus is
+    /// no prime; [`Error::Curve`] if the isogenous curve's generator is not on it, or the map takes it to no point of
+    /// this curve; [`Error::Device`] if the kernel does not compile, if the device has no room for the tables, or if it
+    /// fails.
     pub fn new(queue: impl Into<Queue>) -> Result<Self> {
         let queue = queue.into();
         let program = Arc::new(program::<C>()?);
@@ -65,25 +69,31 @@ impl<C: WBConfig<BaseField: RootField>> MapToCurve<C> {
         Ok(Self { queue, loaded: Arc::new(loaded) })
     }
 
-    /// Gives the same map, with the same kernel, on a queue of its own.
+    /// Returns the same plan for work on `queue`.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: queue.clone(), loaded: Arc::clone(&self.loaded) }
     }
 
-    /// Lists the kernel, for compiling it ahead; none for what [`MapToCurve::new`] refuses.
+    /// Returns the kernel, for compiling it ahead; none for what [`MapToCurve::new`] refuses.
     pub fn kernels() -> Vec<KernelSpec> {
         program::<C>().ok().map(|program| kernel::<C>(&Arc::new(program))).into_iter().collect()
     }
 
-    /// Writes to `out[i]` the point that `u[i]` is mapped to.
+    /// Returns the most bytes of device memory that a call for `len` elements allocates: 4 for each element of a
+    /// launch.
+    pub fn required_bytes(&self, len: usize) -> u64 {
+        4 * len.min(self.loaded.each) as u64
+    }
+
+    /// Writes the image of `u[i]` to `out[i]`.
     ///
     /// # Errors
     /// [`Error::Device`], with [`Length`](evariste_backend::Error::Length) unless there is a point for each element,
-    /// with [`WrongDevice`](evariste_backend::Error::WrongDevice) if one of both lies on another device, with
-    /// [`TooLarge`](evariste_backend::Error::TooLarge) for more than 2^31 elements or if a thread of the device may not
-    /// do as much as one map takes, with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if there is no room for
-    /// 4 bytes an element of a launch, or with what the device fails with.
+    /// with [`WrongDevice`](evariste_backend::Error::WrongDevice) if one of both or the queue is of another device,
+    /// with [`TooLarge`](evariste_backend::Error::TooLarge) for more than 2^31 elements or if one map exceeds the loop
+    /// iterations of a thread, with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if there is no room for
+    /// [`MapToCurve::required_bytes`], or with the failure of the device.
     pub fn map<'a>(
         &self,
         u: impl Into<View<'a, Mont<C::BaseField>>>,
@@ -91,8 +101,9 @@ impl<C: WBConfig<BaseField: RootField>> MapToCurve<C> {
     ) -> Result<()> {
         let (u, mut out) = (u.into(), out.into());
         out.expect_len("the points", u.len())?;
-        checked_len(self.queue.device(), "a batch of elements to map", u.len())?;
-        let (queue, Loaded { kernel, each, .. }) = (&self.queue, &*self.loaded);
+        let Loaded { kernel, each, .. } = &*self.loaded;
+        let queue = self.queue.expect_device(kernel.device())?;
+        checked_len(queue.device(), "a batch of elements to map", u.len())?;
         kernel.expect_fits(&Params { len: 0, want: 0 })?;
         let secrecy = Secrecy::of([u.secrecy(), out.secrecy()]);
         let mut verdicts = queue.device().alloc_with::<u32>(u.len().min(*each), secrecy)?;
@@ -100,14 +111,15 @@ impl<C: WBConfig<BaseField: RootField>> MapToCurve<C> {
             let params = Params { len: part.len() as u32, want: 0 };
             let mut args = self.loaded.args(queue)?;
             args.extend([Arg::read(u.view(part.clone())?), Arg::write(out.view_mut(part)?), Arg::write(&mut verdicts)]);
-            // SAFETY: inputs and outputs have `len` elements, verdicts no fewer, and threads touch only those below it. The program
-            // refers to its own slots, constants and digits alone, and a hash gives places in its table for any element.
+            // SAFETY: inputs and outputs have `len` elements, verdicts no fewer, and threads touch only those below it.
+            // The program refers to its own slots, constants and digits alone, and a hash gives places in its table for
+            // any element.
             unsafe { kernel.launch(queue, params.len.div_ceil(THREADS).into(), &params, &mut args) }?;
         }
         Ok(())
     }
 
-    /// The same map in launches of so many elements.
+    /// The same plan with launches of `each` elements.
     #[cfg(test)]
     pub(crate) fn in_launches_of(mut self, each: usize) -> Self {
         Arc::get_mut(&mut self.loaded).expect("a plan with one handle").each = each;
@@ -116,7 +128,7 @@ impl<C: WBConfig<BaseField: RootField>> MapToCurve<C> {
 }
 
 fn program<C: WBConfig<BaseField: RootField>>() -> Result<Program<Prime0<C>>> {
-    let (Plan { prime, beta, .. }, isogeny) = (Plan::<C::BaseField>::new()?, &C::ISOGENY_MAP);
+    let (Programs { prime, beta, .. }, isogeny) = (Programs::<C::BaseField>::new()?, &C::ISOGENY_MAP);
     expect_isogeny::<C>()?;
     if !<C::IsogenousCurve as SWUConfig>::ZETA.legendre().is_qnr() {
         return Err(Error::Square);

@@ -13,7 +13,9 @@ use evariste_field::DevicePrimeField;
 use num_bigint::BigUint;
 
 use crate::{
-    Choice, Error, Method, Result,
+    config::RootChoice,
+    error::{Error, Result},
+    method::Method,
     program::{Builder, LANES, Operand, Program, Slot, Step},
 };
 
@@ -48,9 +50,9 @@ impl<'a, B: DevicePrimeField> Writer<'a, B> {
         self.b.power(base, prime.shifted(shift), self.scratch);
     }
 
-    /// The table of powers for logarithms to the base g: row c has γ^(−d · 2^(N − (c + 1) w)) for d below 2^w, where γ has
-    /// order 2^N with N = digits · w and γ^(2^(N − n)) = g. Where γ lies outside the field the entries are 1: there d is
-    /// a multiple of 2^(N − n).
+    /// The table of powers for logarithms to the base g: row c has γ^(−d · 2^(N − (c + 1) w)) for d below 2^w, where γ
+    /// has order 2^N with N = digits · w and γ^(2^(N − n)) = g. Where γ lies outside the field the entries are 1: there
+    /// d is a multiple of 2^(N − n).
     fn set_table(&mut self) {
         let prime = self.prime;
         let [digits, width] = prime.digits;
@@ -74,8 +76,8 @@ impl<'a, B: DevicePrimeField> Writer<'a, B> {
         self.b.set_table(table, prime.hash.clone(), width, pad);
     }
 
-    /// Digits of the logarithm e of r to the base g, then halved: the flag says whether e is odd. Bernstein's and Sarkar's
-    /// algorithm: windows of the logarithm from the lowest on, each after the known ones were divided out.
+    /// Digits of the logarithm e of r to the base g, then halved: the flag says whether e is odd. Bernstein's and
+    /// Sarkar's algorithm: windows of the logarithm from the lowest on, each after the known ones were divided out.
     ///
     /// Cost for k digits of w bits: (k − 1) w squarings and k (k − 1) / 2 multiplications.
     fn logarithm(&mut self) {
@@ -107,8 +109,8 @@ impl<'a, B: DevicePrimeField> Writer<'a, B> {
         }
     }
 
-    /// r = h with x · h² = 1, or g where x, in a slot, is no square; the flag says which. So x · h is the root, and 1 / (x · h)
-    /// is h, or h / g. `keep` is a slot for x^((m − 1) / 2).
+    /// r = h with x · h² = 1, or g where x, in a slot, is no square; the flag says which. So x · h is the root, and 1 /
+    /// (x · h) is h, or h / g. `keep` is a slot for x^((m − 1) / 2).
     fn inverse_root(&mut self, x: Slot, keep: Slot) {
         let n = self.prime.two_adicity;
         self.power(x, n + 1);
@@ -120,17 +122,17 @@ impl<'a, B: DevicePrimeField> Writer<'a, B> {
     }
 
     /// Chooses between r, in the slots `root`, and −r.
-    fn choose(&mut self, root: &[Slot], choice: Choice) {
+    fn choose(&mut self, root: &[Slot], choice: RootChoice) {
         let one = self.b.constant(integer::<B>(1));
         match choice {
-            Choice::Any => return,
-            Choice::Even => {
+            RootChoice::Any => return,
+            RootChoice::Even => {
                 for slot in root {
                     self.b.extend([Step::Load(Operand::Slot(*slot)), Step::Multiply(0, one), Step::Sign]);
                 }
             }
             // y is above (p − 1) / 2 if 2y mod p is odd.
-            Choice::Smaller | Choice::Larger => {
+            RootChoice::Smaller | RootChoice::Larger => {
                 for slot in root.iter().rev() {
                     let y = Operand::Slot(*slot);
                     self.b.extend([Step::Load(y), Step::Add(y), Step::Multiply(0, one), Step::Sign]);
@@ -163,14 +165,14 @@ pub(crate) fn best<B: DevicePrimeField>(prime: &Prime<B>) -> Result<Method> {
         2 => Method::Atkin,
         3 => Method::Muller,
         _ => {
-            let products = |method| Ok::<_, Error>(roots(prime, method, Choice::Any)?.products());
+            let products = |method| Ok::<_, Error>(roots(prime, method, RootChoice::Any)?.products());
             if products(Method::Cipolla)? < products(Method::Table)? { Method::Cipolla } else { Method::Table }
         }
     })
 }
 
 /// Roots in a prime field: from slot 0 to slot 0.
-pub(crate) fn roots<B: DevicePrimeField>(prime: &Prime<B>, method: Method, choice: Choice) -> Result<Program<B>> {
+pub(crate) fn roots<B: DevicePrimeField>(prime: &Prime<B>, method: Method, choice: RootChoice) -> Result<Program<B>> {
     let mut w = Writer::new(prime, 1);
     let (a, root) = (0, w.b.slot());
     write_root(&mut w, method, a, root)?;
@@ -236,7 +238,8 @@ fn atkin<B: DevicePrimeField>(w: &mut Writer<'_, B>, a: Slot, root: Slot) {
 }
 
 /// b = (2a)^((p − 9) / 16), and i = 2 a b² with i² = ±1. Where it is 1, d² a takes the place of a, for a d that is no
-/// square: b becomes b d^((p − 9) / 8), the new i is a root of −1, and the root is divided by d. Then a b (i − 1) as Atkin's.
+/// square: b becomes b d^((p − 9) / 8), the new i is a root of −1, and the root is divided by d. Then a b (i − 1) as
+/// Atkin's.
 fn muller<B: DevicePrimeField>(w: &mut Writer<'_, B>, a: Slot, root: Slot) {
     let [double, b] = [w.b.slot(), w.b.slot()];
     w.reserve();
@@ -285,8 +288,8 @@ fn serial<B: DevicePrimeField>(w: &mut Writer<'_, B>, a: Slot, y: Slot) {
     }
 }
 
-/// The powers x^(2^j) are columns, which are all brought up to date for each digit, by multiplications that do not wait for one
-/// another, instead of squarings that do. `needed`: only those that later digits look at.
+/// The powers x^(2^j) are columns, which are all brought up to date for each digit, by multiplications that do not wait
+/// for one another, instead of squarings that do. `needed`: only those that later digits look at.
 fn matrix<B: DevicePrimeField>(w: &mut Writer<'_, B>, a: Slot, y: Slot, needed: bool) {
     let n = w.prime.two_adicity;
     let columns = w.b.slots(n);
@@ -310,7 +313,8 @@ fn warp<B: DevicePrimeField>(w: &mut Writer<'_, B>, a: Slot, root: Slot) {
     debug_assert_eq!([a, root], [0, 1]);
     w.reserve();
     let (prime, n) = (w.prime, w.prime.two_adicity);
-    // Digit i divides column k by g^(2^(i − 1 + k)). Lanes without a column take factors too, and throw the products away.
+    // Digit i divides column k by g^(2^(i − 1 + k)). Lanes without a column take factors too, and throw the products
+    // away.
     let looked_at = n + n.next_multiple_of(LANES);
     let first = Prime::inverse(prime.generator);
     let inverses = std::iter::successors(Some(first), |x| Some(x.square())).take(looked_at as usize);
@@ -324,8 +328,8 @@ fn unless_zero<B: DevicePrimeField>(w: &mut Writer<'_, B>, a: Slot, slot: Slot) 
     w.b.push(Step::Load(Operand::SlotByFlag(slot)));
 }
 
-/// With t such that a t² − 4 is no square, V_((p − 1) / 4)(a t² − 2) / t, V the Lucas sequence with V_0 = 2, V_1 = a t² − 2
-/// and V_(i + 1) = V_1 V_i − V_(i − 1): Müller's form of Cipolla's and Lehmer's algorithm.
+/// With t such that a t² − 4 is no square, V_((p − 1) / 4)(a t² − 2) / t, V the Lucas sequence with V_0 = 2, V_1 = a t²
+/// − 2 and V_(i + 1) = V_1 V_i − V_(i − 1): Müller's form of Cipolla's and Lehmer's algorithm.
 fn cipolla<B: DevicePrimeField>(w: &mut Writer<'_, B>, a: Slot, root: Slot) {
     let found = w.b.slots(2);
     let [first, current, next, other] = [w.b.slot(), w.b.slot(), w.b.slot(), w.b.slot()];
@@ -381,9 +385,9 @@ fn write_norm<B: DevicePrimeField>(w: &mut Writer<'_, B>, c: [Slot; 2], beta: B,
     w.b.extend([Step::Load(Operand::Slot(c[0])), Step::Square(1), Step::Subtract(Operand::Slot(to)), Step::Store(to)]);
 }
 
-/// Roots of u / v where that is a square, else of z u / v: from slots 0 and 1 to slot 0. Section F.2.1.1 of RFC 9380, with the
-/// logarithm in place of its loop. The verdict says which.
-pub(crate) fn ratios<B: DevicePrimeField>(prime: &Prime<B>, z: B, choice: Choice) -> Program<B> {
+/// Roots of u / v where that is a square, else of z u / v: from slots 0 and 1 to slot 0. Section F.2.1.1 of RFC 9380,
+/// with the logarithm in place of its loop. The verdict says which.
+pub(crate) fn ratios<B: DevicePrimeField>(prime: &Prime<B>, z: B, choice: RootChoice) -> Program<B> {
     let mut w = Writer::new(prime, 2);
     let [u, v, root, power, base] = [0, 1, w.b.slot(), w.b.slot(), w.b.slot()];
     w.reserve();
@@ -418,7 +422,7 @@ fn write_ratio<B: DevicePrimeField>(w: &mut Writer<'_, B>, [u, v]: [Slot; 2], [r
 }
 
 /// Roots in a quadratic extension with i² = β: from slots 0 and 1 to these.
-pub(crate) fn roots2<B: DevicePrimeField>(prime: &Prime<B>, beta: B, choice: Choice) -> Program<B> {
+pub(crate) fn roots2<B: DevicePrimeField>(prime: &Prime<B>, beta: B, choice: RootChoice) -> Program<B> {
     let mut w = Writer::new(prime, 2);
     let root = w.b.slots(2);
     write_root2(&mut w, beta, [0, 1], [root, root + 1]);
@@ -429,9 +433,10 @@ pub(crate) fn roots2<B: DevicePrimeField>(prime: &Prime<B>, beta: B, choice: Cho
     w.b.finish()
 }
 
-/// The norm method ("complex method"): with s² = a0² − β a1² and δ = (a0 + s) / 2, one of δ and δ' = (a0 − s) / 2 is a square,
-/// since δ δ' = β (a1 / 2)². With h of `inverse_root`, δ h and a1 h / 2 are the coefficients if it is δ; if it is δ', both change
-/// places but for constants. Two exponentiations in the prime field in all. Checked by the verdict. No slot is taken behind it.
+/// The norm method ("complex method"): with s² = a0² − β a1² and δ = (a0 + s) / 2, one of δ and δ' = (a0 − s) / 2 is a
+/// square, since δ δ' = β (a1 / 2)². With h of `inverse_root`, δ h and a1 h / 2 are the coefficients if it is δ; if it
+/// is δ', both change places but for constants. Two exponentiations in the prime field in all. Checked by the verdict.
+/// No slot is taken behind it.
 ///
 /// Scott, "Tricks of the trade for faster pairing-friendly extension field arithmetic", and Algorithm 9 of Adj and
 /// Rodríguez-Henríquez, "Square root computation over even extension fields".
@@ -470,7 +475,8 @@ fn write_root2<B: DevicePrimeField>(w: &mut Writer<'_, B>, beta: B, a: [Slot; 2]
     w.b.push(Step::Check(at(a[1])));
 }
 
-/// Points of y² = x³ + a x + b: from x, as integers in the first slots, to x and y. The flag that is wanted says which y.
+/// Points of y² = x³ + a x + b: from x, as integers in the first slots, to x and y. The flag that is wanted says which
+/// y.
 pub(crate) fn points<B: DevicePrimeField>(prime: &Prime<B>, beta: Option<B>, a: &[B], b: &[B]) -> Result<Program<B>> {
     let degree = a.len() as Slot;
     let mut w = Writer::new(prime, 2 * degree);
@@ -494,7 +500,7 @@ pub(crate) fn points<B: DevicePrimeField>(prime: &Prime<B>, beta: Option<B>, a: 
             add(&mut w, b[0]);
             w.b.push(Step::Store(square));
             write_root(&mut w, best(prime)?, square, 1)?;
-            w.choose(&[1], Choice::Larger);
+            w.choose(&[1], RootChoice::Larger);
         }
         Some(beta) => {
             // Both coefficients of x² + a, then of its product by x; y is not there yet.
@@ -519,7 +525,7 @@ pub(crate) fn points<B: DevicePrimeField>(prime: &Prime<B>, beta: Option<B>, a: 
             add(&mut w, b[1]);
             w.b.push(Step::Store(square + 1));
             write_root2(&mut w, beta, [square, square + 1], [2, 3]);
-            w.choose(&[2, 3], Choice::Larger);
+            w.choose(&[2, 3], RootChoice::Larger);
         }
     }
     Ok(w.b.finish())

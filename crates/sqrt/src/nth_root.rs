@@ -1,26 +1,27 @@
 use std::{any::type_name, fmt, sync::Arc};
 
-use evariste_backend::{KernelSpec, Queue, View, ViewMut};
+use evariste_backend::{Device, KernelSpec, Queue, View, ViewMut};
 use evariste_field::Mont;
 
 use crate::{
-    Error, Result, RootField,
+    RootField,
+    error::{Error, Result},
+    kernel::{Loaded, Params, Shape, host_bytes, on_host, spec},
     methods::{self, Degree, Prime},
-    plan::{Loaded, Params, Shape, on_host, spec},
     program::Program,
 };
 
-/// Takes cube roots, and roots of other odd prime degrees, of the elements of buffers over a prime field on one device: one thread an
-/// element, by Adleman, Manders and Miller's algorithm.
+/// Takes cube roots, and roots of other odd prime degrees, of the elements of a buffer over a prime field on one
+/// device: one thread an element, by Adleman, Manders and Miller's algorithm.
 ///
-/// With p − 1 = ℓ^s t for the degree ℓ, where ℓ does not divide t: if s = 0 every element has one root. Else one element in ℓ has
-/// ℓ roots, which are one of them times the powers of [`NthRoot::root_of_unity`], and 0 has one. One root is given, the same on every
-/// device. It comes with a mask, computed in the same kernel by raising it to the power ℓ: 1 where there is a root, 0 where there is none and the output
-/// is zero.
+/// Let p − 1 = ℓ^s t for the degree ℓ, where ℓ does not divide t. If s = 0, every element has one root. Otherwise 0 has
+/// one root, and one in ℓ of the other elements has ℓ: a root times the powers of [`NthRoot::root_of_unity`]. The plan
+/// gives one of them, the same on every device. The same kernel raises it to the power ℓ and writes a mask: 1 where
+/// there is a root, and 0 where there is none and the output is zero.
 ///
-/// All elements take the same steps: an exponentiation by about as many bits as t has, (s − 1)(s − 2) / 2 powers with
-/// exponent ℓ, and about 2 (ℓ − 1)(s − 1) multiplications by what the digits of a logarithm say. Over BLS12-381 Fr, where 3 divides p − 1
-/// once, a cube root is 311 multiplications and squarings in all ([`NthRoot::products`]).
+/// All elements take the same steps: an exponentiation by about log₂ t bits, (s − 1)(s − 2) / 2 powers with exponent ℓ,
+/// and about 2 (ℓ − 1)(s − 1) multiplications for the digits of a logarithm. Over BLS12-381 Fr, where 3 divides p − 1
+/// once, a cube root takes 311 multiplications and squarings ([`NthRoot::products`]).
 ///
 /// Source: Adleman, Manders and Miller, "On taking roots in finite fields", FOCS 1977.
 ///
@@ -31,7 +32,7 @@ use crate::{
 /// use evariste_sqrt::NthRoot;
 ///
 /// let cubes = NthRoot::<Fr>::new(&Device::best()?, 3)?;
-/// let found = cubes.roots_host(&[Fr::from(27), Fr::from(2)])?;
+/// let found = cubes.nth_root_host(&[Fr::from(27), Fr::from(2)])?;
 /// let [root, other] = [found[0].unwrap_or_default(), Fr::from(3)];
 /// let unit = cubes.root_of_unity();
 /// assert!([other, other * unit, other * unit * unit].contains(&root));
@@ -44,6 +45,7 @@ pub struct NthRoot<F: RootField> {
 }
 
 struct Inner<F: RootField> {
+    device: Device,
     degree: u32,
     root_of_unity: F,
     products: u64,
@@ -51,61 +53,68 @@ struct Inner<F: RootField> {
 }
 
 impl<F: RootField> NthRoot<F> {
-    /// The largest degree: the work for a digit of a logarithm grows with it.
+    /// The largest degree. The work for a digit of a logarithm grows with the degree.
     pub const MAX_DEGREE: u32 = 61;
 
-    /// Makes a plan for roots of a degree on a queue (`&device` is its default one): makes the program, and compiles the kernel
-    /// for it.
+    /// Makes a plan for roots of a degree on a queue (`&device` is its default one). Compiles the kernel.
     ///
     /// # Errors
-    /// [`Error::Degree`] unless the degree is an odd prime up to [`NthRoot::MAX_DEGREE`]; [`Error::Field`] if the field is not
-    /// prime; [`Error::Modulus`] if the modulus is no prime; [`Error::Device`] if the kernel does not compile, if the device has
-    /// no room for the constants, or if it fails.
+    /// [`Error::Degree`] unless the degree is an odd prime up to [`NthRoot::MAX_DEGREE`]; [`Error::Field`] if the field
+    /// is not prime; [`Error::Modulus`] if the modulus is no prime; [`Error::Device`] if the kernel does not compile,
+    /// if the device has no room for the constants, or if it fails.
     pub fn new(queue: impl Into<Queue>, degree: u32) -> Result<Self> {
         let queue = queue.into();
         let (of, program) = program::<F>(degree)?;
         let program = Arc::new(program);
         let roots = Loaded::new(&queue, &program, spec::<F>(Shape::Roots, &program, &detail(degree)))?;
         let root_of_unity = F::from_base_prime_field(of.root_of_unity());
-        let inner = Inner { degree, root_of_unity, products: program.products(), roots };
+        let inner =
+            Inner { device: queue.device().clone(), degree, root_of_unity, products: program.products(), roots };
         Ok(Self { queue, inner: Arc::new(inner) })
     }
 
-    /// Gives the same roots, by the same kernel, on a queue of their own.
+    /// Returns the same plan for work on `queue`.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: queue.clone(), inner: Arc::clone(&self.inner) }
     }
 
-    /// Lists the kernels for a degree, for compiling them ahead; none for what [`NthRoot::new`] refuses.
+    /// Returns the kernels for a degree, for compiling them ahead; none for what [`NthRoot::new`] refuses.
     pub fn kernels(degree: u32) -> Vec<KernelSpec> {
         let Ok((_, program)) = program::<F>(degree) else { return Vec::new() };
         vec![spec::<F>(Shape::Roots, &Arc::new(program), &detail(degree))]
     }
 
-    /// Gives the degree.
+    /// Returns the degree.
     pub fn degree(&self) -> u32 {
         self.inner.degree
     }
 
-    /// Gives an element of the degree as its order, which makes of one root the others; 1 where every element has one root.
+    /// Returns a primitive root of unity of the degree, whose powers take one root to the others; 1 if every element
+    /// has one root.
     pub fn root_of_unity(&self) -> F {
         self.inner.root_of_unity
     }
 
-    /// Counts the multiplications and squarings for one element, the check included.
+    /// Returns the number of multiplications and squarings for one element, with the check.
     pub fn products(&self) -> u64 {
         self.inner.products
     }
 
-    /// Writes a root of each element, and `mask[i] = 1`; where there is no root, both are 0.
+    /// Returns the most bytes of device memory that a call for `len` elements allocates: [`NthRoot::nth_root_host`] the
+    /// elements, the roots and the mask. Calls on views allocate nothing.
+    pub fn required_bytes(&self, len: usize) -> u64 {
+        host_bytes::<F>(len)
+    }
+
+    /// Writes a root of each element, `out[i]^ℓ = a[i]`, and `mask[i] = 1`. Where there is no root, both are 0.
     ///
     /// # Errors
-    /// [`Error::Device`], with [`Length`](evariste_backend::Error::Length) unless roots and mask are as many as the
-    /// elements, with [`WrongDevice`](evariste_backend::Error::WrongDevice) if one of the three lies on another device,
-    /// with [`TooLarge`](evariste_backend::Error::TooLarge) for more than 2^31 elements or for more turns of loops than a
-    /// thread of the device may do, or with what the device fails with.
-    pub fn roots<'a>(
+    /// [`Error::Device`], with [`Length`](evariste_backend::Error::Length) unless there are a root and an entry of the
+    /// mask for each element, with [`WrongDevice`](evariste_backend::Error::WrongDevice) if one of the three or the
+    /// queue is of another device, with [`TooLarge`](evariste_backend::Error::TooLarge) for more than 2^31 elements or
+    /// if the program exceeds the loop iterations of a thread, or with the failure of the device.
+    pub fn nth_root<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
         out: impl Into<ViewMut<'a, Mont<F>>>,
@@ -119,11 +128,12 @@ impl<F: RootField> NthRoot<F> {
     /// Takes the roots of elements in host memory, `None` where there is none. Waits for the device.
     ///
     /// # Errors
-    /// [`Error::Device`], with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the
-    /// elements, their roots and the mask; and the errors of [`NthRoot::roots`], for the same reasons.
-    pub fn roots_host(&self, a: &[F]) -> Result<Vec<Option<F>>> {
-        self.inner.roots.expect_queue(&self.queue)?;
-        on_host(&self.queue, a, |elements, out, mask| self.roots(elements, out, mask))
+    /// [`Error::Device`], with [`WrongDevice`](evariste_backend::Error::WrongDevice) if the queue is of another device,
+    /// with [`TooLarge`](evariste_backend::Error::TooLarge) for more than 2^31 elements or if the program exceeds the
+    /// loop iterations of a thread, with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no
+    /// room for [`NthRoot::required_bytes`], or with the failure of the device.
+    pub fn nth_root_host(&self, a: &[F]) -> Result<Vec<Option<F>>> {
+        on_host(&self.inner.device, &self.queue, a, |elements, out, mask| self.nth_root(elements, out, mask))
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A machine has an accumulator r, slots that hold elements, digits, a flag, a counter and a verdict. A step squares r
 //! some times and multiplies it by an operand, or moves, adds, compares. So an exponentiation by a fixed exponent, with
-//! sliding windows whose table lies in slots, is a list of steps made on the host, and kernels have one multiplication in
-//! their text, whatever the algorithm. All elements take the same steps, but for the few algorithms that search.
+//! sliding windows whose table lies in slots, is a list of steps made on the host, and kernels have one multiplication
+//! in their text, whatever the algorithm. All elements take the same steps, but for the few algorithms that search.
 
 use evariste_field::{DevicePrimeField, source::turns};
 
@@ -115,8 +115,9 @@ impl Step {
     }
 }
 
-/// What the lanes of a warp do together with one element before the steps, from slot 0 to slot 1 ([`Method::Warp`](crate::Method::Warp)):
-/// column 0 is a candidate y for the root and column k the power x^(2^(k − 1)), where y² = a x; one lane has column k, and k + 32.
+/// What the lanes of a warp do together with one element before the steps, from slot 0 to slot 1
+/// ([`Method::Warp`](crate::Method::Warp)): column 0 is a candidate y for the root and column k the power x^(2^(k −
+/// 1)), where y² = a x; one lane has column k, and k + 32.
 #[derive(Clone, Debug)]
 pub(crate) struct Columns {
     /// How many columns there are: n.
@@ -303,7 +304,8 @@ impl<B: DevicePrimeField> Builder<B> {
         Operand::ConstantByCounter(at)
     }
 
-    /// The table of powers that digits choose from, of rows of 2^`width`, and the logarithms in the first row's subgroup.
+    /// The table of powers that digits choose from, of rows of 2^`width`, and the logarithms in the first row's
+    /// subgroup.
     pub(crate) fn set_table(&mut self, table: Vec<B>, hash: Hash, width: u32, pad: u32) {
         self.digits = (table.len() >> width) as u32;
         (self.table, self.hash, self.width, self.pad) = (table, hash, width, pad);
@@ -330,8 +332,8 @@ impl<B: DevicePrimeField> Builder<B> {
         self.attempts = attempts;
     }
 
-    /// r = base^exponent for the binary digits of an exponent, the lowest first, by sliding windows. What is in slots from
-    /// `table` on is overwritten.
+    /// r = base^exponent for the binary digits of an exponent, the lowest first, by sliding windows. What is in slots
+    /// from `table` on is overwritten.
     pub(crate) fn power(&mut self, base: Slot, exponent: &[bool], table: Slot) {
         let windows = (1..=MAX_WINDOW).map(|width| Windows::new(exponent, width));
         let Some(windows) = windows.min_by_key(Windows::products).filter(|windows| !windows.parts.is_empty()) else {

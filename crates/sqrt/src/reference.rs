@@ -3,23 +3,23 @@
 use ark_ff::{Field, LegendreSymbol, PrimeField};
 use num_bigint::BigUint;
 
-use crate::Choice;
+use crate::RootChoice;
 
-/// Takes the root of `x` that is chosen, by arkworks; `None` if there is none. Does not end for some fields whose configured
-/// generator is a square, as arkworks' roots do not.
-pub fn root<F: Field>(x: F, choice: Choice) -> Option<F> {
+/// Takes the root of `x` that is chosen, by arkworks; `None` if there is none. Does not end for some fields whose
+/// configured generator is a square, as arkworks' roots do not.
+pub fn root<F: Field>(x: F, choice: RootChoice) -> Option<F> {
     let root = x.sqrt()?;
     Some(match choice {
-        Choice::Any => root,
-        Choice::Even => {
+        RootChoice::Any => root,
+        RootChoice::Even => {
             if is_odd(&root) {
                 -root
             } else {
                 root
             }
         }
-        Choice::Smaller => root.min(-root),
-        Choice::Larger => root.max(-root),
+        RootChoice::Smaller => root.min(-root),
+        RootChoice::Larger => root.max(-root),
     })
 }
 

@@ -26,10 +26,11 @@ use evariste_curve::{PointSum, Points};
 use evariste_field::{DeviceField, Expression, FieldSum, Vector, small};
 use evariste_machine::table::Table;
 use evariste_microbench::{AddChain, MulChain, Place, Products, Sharing, Step};
+use evariste_modsqrt::{Jacobi, ModSqrt};
 use evariste_msm::{Msm, MsmCurve};
 use evariste_ntt::{Config, Ntt, Split, TwiddleTable, Twiddles};
 use evariste_primitives::SegmentedSum;
-use evariste_sqrt::{Decompress, Encoding, HashToCurve, Jacobi, MapToCurve, ModSqrt, RootField, Sqrt};
+use evariste_sqrt::{Decompress, Encoding, HashToCurve, MapToCurve, RootField, Sqrt, SqrtConfig};
 use rayon::prelude::*;
 
 #[derive(Args, Debug)]
@@ -150,9 +151,9 @@ const FIELDS: &[Field] = &[
     Field { name: "bls12-381-fr", kernels: kernels::<ark_bls12_381::Fr> },
     Field { name: "bls12-381-g1", kernels: points::<ark_bls12_381::g1::Config> },
     Field { name: "bn254-g2", kernels: points::<ark_bn254::g2::Config> },
-    Field { name: "bls12-381-fr", kernels: |_| Ok(Sqrt::<ark_bls12_381::Fr>::kernels()) },
-    Field { name: "bls12-381-fq2", kernels: |_| Ok(Sqrt::<ark_bls12_381::Fq2>::kernels()) },
-    Field { name: "baby-bear", kernels: |_| Ok(Sqrt::<small::BabyBear>::kernels()) },
+    Field { name: "bls12-381-fr", kernels: |_| Ok(Sqrt::<ark_bls12_381::Fr>::kernels(&SqrtConfig::default())) },
+    Field { name: "bls12-381-fq2", kernels: |_| Ok(Sqrt::<ark_bls12_381::Fq2>::kernels(&SqrtConfig::default())) },
+    Field { name: "baby-bear", kernels: |_| Ok(Sqrt::<small::BabyBear>::kernels(&SqrtConfig::default())) },
     Field { name: "bls12-381-g1", kernels: encodings::<ark_bls12_381::g1::Config> },
     Field { name: "bls12-381-g2", kernels: encodings::<ark_bls12_381::g2::Config> },
     Field { name: "bls12-381-g2", kernels: |_| Ok(MapToCurve::<ark_bls12_381::g2::Config>::kernels()) },
@@ -198,7 +199,7 @@ fn rates<F: DeviceField>() -> Vec<KernelSpec> {
     let places = Place::ALL.into_iter();
     let products = places.flat_map(|place| Sharing::ALL.map(|sharing| Products::<F>::kernel(place, sharing)));
     let chains = Step::ALL.map(MulChain::<F>::kernel).into_iter();
-    chains.chain(products).chain([SegmentedSum::<FieldSum<F>>::kernel()]).collect()
+    chains.chain(products).chain(SegmentedSum::<FieldSum<F>>::kernels()).collect()
 }
 
 fn distinct(mut kernels: Vec<KernelSpec>) -> Vec<KernelSpec> {
@@ -241,7 +242,8 @@ fn small_kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<Ker
 /// Every kernel over a curve.
 fn points<C: MsmCurve>(_: &DeviceInfo) -> Result<Vec<KernelSpec>> {
     let mut kernels = [Points::<C>::kernels(), Msm::<C>::kernels()].concat();
-    kernels.extend([SegmentedSum::<PointSum<C>>::kernel(), AddChain::<C>::kernel()]);
+    kernels.extend(SegmentedSum::<PointSum<C>>::kernels());
+    kernels.push(AddChain::<C>::kernel());
     Ok(kernels)
 }
 

@@ -64,8 +64,7 @@ const KERNELS: &[KernelGroup] = &[KernelGroup {
 }];
 
 fn kernels<C: DeviceCurve>() -> Vec<KernelSpec> {
-    let sums = [SegmentedSum::<PointSum<C>>::kernel(), AddChain::<C>::kernel()];
-    Points::<C>::kernels().into_iter().chain(sums).collect()
+    [Points::<C>::kernels(), SegmentedSum::<PointSum<C>>::kernels(), vec![AddChain::<C>::kernel()]].concat()
 }
 
 fn over<C: DeviceCurve>(trials: &mut DeviceTrials<'_>, curve: &str) {

@@ -3,11 +3,10 @@
 mod queues;
 mod secrets;
 
-use evariste::backend::{Device, Error as DeviceError, Secrecy};
-use evariste::sqrt::{
-    Choice, Error, ModSqrt,
-    modular::{
-        BoxedUint, Jacobi, Outcome as Found, limbs,
+use evariste::{
+    backend::{Device, Error as DeviceError},
+    modsqrt::{
+        BoxedUint, Error, Jacobi, JacobiConfig, ModSqrt, ModSqrtConfig, Outcome as Found, RootChoice, limbs,
         rabin::{Encryption, PublicKey},
         reference,
     },
@@ -67,7 +66,7 @@ fn boxed(limbs: &[u32]) -> BoxedUint {
 /// Several primes of different classes, with an index for each element.
 fn roots(device: &Device) -> Outcome {
     let primes = PRIMES.map(BoxedUint::from);
-    let plan = ModSqrt::with_primes(device, &primes, Secrecy::Public)?.choose(Choice::Larger);
+    let plan = ModSqrt::with_primes(device, &primes, ModSqrtConfig::default().choice(RootChoice::Larger))?;
     expect_equal("limbs", &plan.limbs(), &limbs(64))?;
     for len in lengths(device, &LENGTHS) {
         let indices: Vec<u32> = (0..len as u32).map(|i| i % 4).collect();
@@ -76,7 +75,7 @@ fn roots(device: &Device) -> Outcome {
             let number = boxed(&value(i));
             let (root, found) = match primes.get(*index as usize) {
                 None => (None, Found::NoPrime),
-                Some(prime) if number >= *prime => (None, Found::TooLarge),
+                Some(prime) if number >= *prime => (None, Found::NotReduced),
                 Some(prime) => match reference::sqrt(&number, prime) {
                     None => (None, Found::NoRoot),
                     Some(root) => {
@@ -93,11 +92,11 @@ fn roots(device: &Device) -> Outcome {
         let values: Vec<u32> = (0..len).flat_map(value).collect();
         let (indices, values) = (device.upload(&indices)?, device.upload(&values)?);
         let (mut roots, mut mask) = (garbage(device, 2 * len)?, garbage(device, len)?);
-        plan.sqrt_mixed(&indices, &values, &mut roots, &mut mask)?;
+        plan.sqrt_indexed(&indices, &values, &mut roots, &mut mask)?;
         expect_same(&format!("{len} roots"), &roots.to_vec()?, &expected)?;
         expect_same(&format!("the mask of {len}"), &mask.to_vec()?, &expected_mask)?;
         let mut symbols = garbage(device, len)?;
-        plan.symbols_mixed(&indices, &values, &mut symbols)?;
+        plan.legendre_indexed(&indices, &values, &mut symbols)?;
         let symbols: Vec<bool> = symbols.to_vec()?.into_iter().map(|symbol| symbol == u32::MAX).collect();
         let expected: Vec<bool> = expected_mask.into_iter().map(|found| found == Found::NoRoot as u32).collect();
         expect_same(&format!("{len} symbols"), &symbols, &expected)?;
@@ -108,7 +107,7 @@ fn roots(device: &Device) -> Outcome {
 /// Primes of 2, 5, 7, 17, 31 and 61 bits, with all squares and all others of the short ones among the numbers.
 fn short(device: &Device) -> Outcome {
     const SHORT: [u64; 6] = [3, 17, 97, 65537, (1 << 31) - 1, (1 << 61) - 1];
-    let plan = ModSqrt::with_primes(device, &SHORT.map(BoxedUint::from), Secrecy::Public)?.choose(Choice::Smaller);
+    let plan = ModSqrt::with_primes(device, &SHORT.map(BoxedUint::from), ModSqrtConfig::default().choice(RootChoice::Smaller))?;
     for len in lengths(device, &[1, 31, 33, 700]) {
         let indices: Vec<u32> = (0..len as u32).map(|i| i % 6).collect();
         let number = |i: usize| (i as u64 / 6).pow(1 + i as u32 % 3) % SHORT[i % 6];
@@ -125,7 +124,7 @@ fn short(device: &Device) -> Outcome {
         let values: Vec<u32> = (0..len).map(number).flat_map(|x| [x as u32, (x >> 32) as u32]).collect();
         let (indices, values) = (device.upload(&indices)?, device.upload(&values)?);
         let (mut roots, mut mask) = (garbage(device, 2 * len)?, garbage(device, len)?);
-        plan.sqrt_mixed(&indices, &values, &mut roots, &mut mask)?;
+        plan.sqrt_indexed(&indices, &values, &mut roots, &mut mask)?;
         expect_same(&format!("{len} roots"), &roots.to_vec()?, &expected)?;
         expect_same(&format!("the mask of {len}"), &mask.to_vec()?, &expected_mask)?;
     }
@@ -157,7 +156,7 @@ fn long(device: &Device) -> Outcome {
                     BoxedUint::from_be_slice_truncated(&text, modulus.bits_precision()).square_mod(&odd)
                 })
                 .collect();
-            expect_same(&format!("{count} of {bits} bits"), &encryption.encrypt(&messages)?, &expected)?;
+            expect_same(&format!("{count} of {bits} bits"), &encryption.encrypt_host(&messages)?, &expected)?;
         }
     }
     Ok(())
@@ -166,20 +165,20 @@ fn long(device: &Device) -> Outcome {
 /// Symbols for a product of two primes, one of small primes, and 3; and for a modulus of all limbs.
 fn symbols(device: &Device) -> Outcome {
     let moduli = [0xffff_fffb * 0xffff_ffef, 3 * 5 * 7 * 11 * 13 * 17, 3u64];
-    let plan = Jacobi::with_moduli(device, &moduli.map(BoxedUint::from), Secrecy::Public)?;
+    let plan = Jacobi::with_moduli(device, &moduli.map(BoxedUint::from), JacobiConfig::default())?;
     for len in lengths(device, &[0, 1, 300]) {
         let indices: Vec<u32> = (0..len as u32).map(|i| i % 4).collect();
         let numbers: Vec<u64> = (0..len).map(|i| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (i % 64)).collect();
         let expected = numbers.iter().zip(&indices).map(|(x, index)| match moduli.get(*index as usize) {
             None => Found::NoPrime as u32,
-            Some(n) if x >= n => Found::TooLarge as u32,
+            Some(n) if x >= n => Found::NotReduced as u32,
             Some(n) => jacobi(*x, *n),
         });
         let expected: Vec<u32> = expected.collect();
         let values: Vec<u32> = numbers.iter().flat_map(|x| [*x as u32, (x >> 32) as u32]).collect();
         let (indices, values) = (device.upload(&indices)?, device.upload(&values)?);
         let mut symbols = garbage(device, len)?;
-        plan.symbols_mixed(&indices, &values, &mut symbols)?;
+        plan.jacobi_indexed(&indices, &values, &mut symbols)?;
         expect_same(&format!("{len} symbols"), &symbols.to_vec()?, &expected)?;
     }
     // 2^4096 − 1 is 7 modulo 8, 0 modulo 3, 1 modulo 7 and 8 modulo 11, of which 7 and 11 are 3 modulo 4.
@@ -187,10 +186,10 @@ fn symbols(device: &Device) -> Outcome {
     // As many as one workgroup takes, and more.
     for times in [1, 6] {
         let numbers: Vec<_> = [0u32, 1, 2, 3, 7, 11].repeat(times).into_iter().map(BoxedUint::from).collect();
-        expect_equal("4096 bits", &plan.jacobi(&numbers)?, &[0, 1, 1, 0, -1, 1].repeat(times))?;
+        expect_equal("4096 bits", &plan.jacobi_host(&numbers)?, &[0, 1, 1, 0, -1, 1].repeat(times))?;
     }
     let even =
-        expect_error("an even modulus", Jacobi::with_moduli(device, &[3u32, 4].map(BoxedUint::from), Secrecy::Public))?;
+        expect_error("an even modulus", Jacobi::with_moduli(device, &[3u32, 4].map(BoxedUint::from), JacobiConfig::default()))?;
     expect_equal("an even modulus", &even, &Error::EvenModulus { index: 1 })
 }
 
@@ -211,7 +210,7 @@ fn jacobi(mut a: u64, mut n: u64) -> u32 {
 
 fn misuse(device: &Device) -> Outcome {
     let prime = |x: u64| BoxedUint::from(x);
-    let refused = |x: &[BoxedUint]| expect_error("a modulus", ModSqrt::with_primes(device, x, Secrecy::Public));
+    let refused = |x: &[BoxedUint]| expect_error("a modulus", ModSqrt::with_primes(device, x, ModSqrtConfig::default()));
     expect_equal("a composite", &refused(&[prime(PRIMES[0] - 2)])?, &Error::Composite { index: 0 })?;
     expect_equal(
         "an even one",
@@ -233,6 +232,6 @@ fn misuse(device: &Device) -> Outcome {
     }
     expect_same("roots", &roots.to_vec()?, &[7; 4])?;
     expect_same("the mask", &mask.to_vec()?, &[7; 2])?;
-    plan.choose(Choice::Even).sqrt(&values, &mut roots, &mut mask)?;
+    plan.with_choice(RootChoice::Even).sqrt(&values, &mut roots, &mut mask)?;
     expect_same("the mask", &mask.to_vec()?, &[Found::Root as u32; 2])
 }

@@ -11,7 +11,7 @@ use ark_bls12_381::Fr;
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
 use evariste::backend::{Buffer, Device, Error};
 use evariste::field::{DeviceField, FieldSum, Mont, small};
-use evariste::primitives::{Histogram, MAX_BITS, RadixSort, Scan, SegmentedSum, SortMethod, reference};
+use evariste::primitives::{Histogram, MAX_BITS, RadixSort, RadixSortConfig, Scan, SegmentedSum, SortMethod, reference};
 
 use crate::{
     Area, DeviceTrials, Outcome, expect, expect_equal, expect_error, expect_same, fields, garbage, is_checked_cpu,
@@ -57,12 +57,12 @@ const KERNELS: &[KernelGroup] = &[KernelGroup {
     cases: &["scan", "histogram", "sort", "segmented_sum::"],
     kernels: |_| {
         let sums = [
-            SegmentedSum::<FieldSum<Fr>>::kernel(),
-            SegmentedSum::<FieldSum<small::BabyBear>>::kernel(),
-            SegmentedSum::<FieldSum<ark_bn254::Fq2>>::kernel(),
-            SegmentedSum::<FieldSum<fields::Mersenne89>>::kernel(),
+            SegmentedSum::<FieldSum<Fr>>::kernels(),
+            SegmentedSum::<FieldSum<small::BabyBear>>::kernels(),
+            SegmentedSum::<FieldSum<ark_bn254::Fq2>>::kernels(),
+            SegmentedSum::<FieldSum<fields::Mersenne89>>::kernels(),
         ];
-        Ok(RadixSort::kernels().into_iter().chain(sums).collect())
+        Ok([RadixSort::kernels(), sums.concat()].concat())
     },
 }];
 
@@ -141,7 +141,7 @@ fn sorted(device: &Device, sort: &RadixSort, what: &str, keys: &[u32], bits: Ran
 
 fn sort(device: &Device) -> Outcome {
     let sort = RadixSort::new(device)?;
-    expect_equal("method", &sort.method(), &SortMethod::of(device.info()))?;
+    expect_equal("method", &sort.method(), &SortMethod::fastest(device.info()))?;
     for len in lengths(device, &LENGTHS) {
         for shape in 0..SHAPES.len() {
             let (name, keys) = keys(shape, len);
@@ -166,7 +166,7 @@ fn sort_bits(device: &Device) -> Outcome {
 /// The method that the device would not choose.
 fn sort_methods(device: &Device) -> Outcome {
     for method in [SortMethod::Sweep, SortMethod::Scatter] {
-        let sort = RadixSort::with_method(device, method)?;
+        let sort = RadixSort::with_config(device, RadixSortConfig::default().method(method))?;
         for (len, shape) in [(2, 4), (257, 2), (2049, 0), (1 << 14, 1), (40_000, 0)] {
             let (name, keys) = keys(shape, len);
             sorted(device, &sort, name, &keys, 0..32)?;
@@ -185,7 +185,7 @@ fn sort_with_false_counts(device: &Device) -> Outcome {
         (SortMethod::Scatter, &["scan_tiles"]),
     ] {
         let skipping = Recorder::skipping(device, skipped);
-        let sort = RadixSort::with_method(&skipping, method)?;
+        let sort = RadixSort::with_config(&skipping, RadixSortConfig::default().method(method))?;
         for (len, shape) in [(2, 0), (2049, 0), (1 << 14, 1), (40_000, 5)] {
             let (_, input) = keys(shape, len);
             let (mut keys, mut values) = (skipping.upload::<u32>(&input)?, skipping.upload::<u32>(&input)?);
@@ -196,7 +196,7 @@ fn sort_with_false_counts(device: &Device) -> Outcome {
             skipping.sync()?;
         }
         let (name, keys) = keys(0, 5000);
-        sorted(device, &RadixSort::with_method(device, method)?, name, &keys, 0..32)?;
+        sorted(device, &RadixSort::with_config(device, RadixSortConfig::default().method(method))?, name, &keys, 0..32)?;
     }
     Ok(())
 }

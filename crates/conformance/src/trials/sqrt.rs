@@ -20,7 +20,7 @@ use evariste::field::{
     small::{BabyBear, Goldilocks},
 };
 use evariste::sqrt::{
-    Check, Choice, Config, Decompress, Encoding, Error, HashToCurve, Method, NthRoot, PointError, RootField, Sqrt,
+    Check, RootChoice, SqrtConfig, Decompress, DecompressConfig, Encoding, Error, HashToCurve, Method, NthRoot, PointError, RootField, Sqrt,
     reference,
 };
 
@@ -65,9 +65,9 @@ const KERNELS: &[KernelGroup] = &[KernelGroup {
     kernels: |_| {
         let points = Decompress::<g1::Config>::kernels(Encoding::Zcash);
         let hashes = HashToCurve::<g2::Config>::kernels();
-        let even = Config { method: Some(Method::Warp), choice: Choice::Even, ..Config::default() };
-        let warps = Sqrt::<Fr>::kernels_of(&even).into_iter().filter(|spec| spec.name == "sqrt_warp").collect();
-        Ok([Sqrt::<Fr>::kernels(), NthRoot::<Fr>::kernels(3), warps, points, hashes].concat())
+        let even = SqrtConfig::default().method(Method::Warp).choice(RootChoice::Even);
+        let warps = Sqrt::<Fr>::kernels(&even).into_iter().filter(|spec| spec.name == "sqrt_warp").collect();
+        Ok([Sqrt::<Fr>::kernels(&SqrtConfig::default()), NthRoot::<Fr>::kernels(3), warps, points, hashes].concat())
     },
 }];
 
@@ -112,7 +112,7 @@ fn ratios_and_symbols(device: &Device) -> Outcome {
         let (u, v): (Vec<Fr>, Vec<Fr>) = (elements(len), elements(len + 1)[1..].to_vec());
         let (du, dv) = (device.upload::<Mont<Fr>>(&u)?, device.upload::<Mont<Fr>>(&v)?);
         let (mut out, mut mask) = (garbage::<Mont<Fr>>(device, len)?, garbage::<u32>(device, len)?);
-        sqrt.ratios(&du, &dv, &mut out, &mut mask)?;
+        sqrt.sqrt_ratio(&du, &dv, &mut out, &mut mask)?;
         let mask = mask.to_vec()?;
         let products: Vec<Fr> = out.to_vec()?.iter().zip(&v).map(|(y, v)| y.square() * v).collect();
         let expected: Vec<Fr> =
@@ -121,7 +121,7 @@ fn ratios_and_symbols(device: &Device) -> Outcome {
         let squares = u.iter().zip(&v).map(|(u, v)| u32::from(!(*u * v).legendre().is_qnr())).collect::<Vec<_>>();
         expect_same("the mask", &mask, &squares)?;
         let mut symbols = garbage::<u32>(device, len)?;
-        sqrt.symbols(&du, &mut symbols)?;
+        sqrt.legendre(&du, &mut symbols)?;
         let expected: Vec<u32> = u.iter().map(|x| reference::symbol(*x)).collect();
         expect_same("the symbols", &symbols.to_vec()?, &expected)?;
     }
@@ -130,11 +130,11 @@ fn ratios_and_symbols(device: &Device) -> Outcome {
 
 /// One element, and batches that end within a workgroup.
 fn warps<F: RootField>(device: &Device) -> Outcome {
-    let config = |method| Config { method, choice: Choice::Even, ..Config::default() };
-    let warp = Sqrt::<F>::with(device, config(Some(Method::Warp)))?;
+    let config = |method| SqrtConfig::default().method(method).choice(RootChoice::Even);
+    let warp = Sqrt::<F>::with_config(device, config(Some(Method::Warp)))?;
     for len in lengths(device, &[1, 31, 33]) {
         let host = elements::<F>(len);
-        let expected: Vec<_> = host.iter().map(|x| reference::root(*x, Choice::Even)).collect();
+        let expected: Vec<_> = host.iter().map(|x| reference::root(*x, RootChoice::Even)).collect();
         expect_same(&format!("{len} roots"), &warp.sqrt_host(&host)?, &expected)?;
     }
     Ok(())
@@ -148,7 +148,7 @@ fn roots_of_degree<F: RootField + PrimeField, const DEGREE: u32>(device: &Device
         host.iter_mut().skip(3).step_by(2).for_each(|x| *x = x.pow([DEGREE.into()]));
         let a = device.upload::<Mont<F>>(&host)?;
         let (mut out, mut mask) = (garbage::<Mont<F>>(device, len)?, garbage::<u32>(device, len)?);
-        plan.roots(&a, &mut out, &mut mask)?;
+        plan.nth_root(&a, &mut out, &mut mask)?;
         let has_root: Vec<u32> = host.iter().map(|x| u32::from(reference::has_root(*x, DEGREE))).collect();
         expect_same("the mask", &mask.to_vec()?, &has_root)?;
         let powers: Vec<F> = out.to_vec()?.into_iter().map(|root: F| root.pow([DEGREE.into()])).collect();
@@ -162,10 +162,10 @@ fn roots_of_degree<F: RootField + PrimeField, const DEGREE: u32>(device: &Device
 /// Every method of a prime with roots of unity of high order gives the same smaller roots.
 fn methods(device: &Device) -> Outcome {
     let host = elements::<BabyBear>(33);
-    let expected: Vec<_> = host.iter().map(|x| reference::root(*x, Choice::Smaller)).collect();
+    let expected: Vec<_> = host.iter().map(|x| reference::root(*x, RootChoice::Smaller)).collect();
     for method in Method::ALL {
-        let config = Config { method: Some(method), choice: Choice::Smaller, ..Config::default() };
-        let roots = match Sqrt::with(device, config) {
+        let config = SqrtConfig::default().method(method).choice(RootChoice::Smaller);
+        let roots = match Sqrt::with_config(device, config) {
             Err(Error::Method { .. }) => continue,
             sqrt => sqrt?.sqrt_host(&host)?,
         };
@@ -184,7 +184,7 @@ fn encoded(len: usize) -> Result<(Vec<Affine<g1::Config>>, Vec<u8>), ark_seriali
 }
 
 fn points(device: &Device) -> Outcome {
-    let decompress = Decompress::<g1::Config>::new(device, Encoding::Zcash, Check::Subgroup)?;
+    let decompress = Decompress::<g1::Config>::new(device, Encoding::Zcash)?;
     let each = decompress.point_bytes();
     for len in lengths(device, &LENGTHS) {
         let (mut expected, mut bytes) = encoded(len)?;
@@ -211,7 +211,7 @@ fn points(device: &Device) -> Outcome {
         expect_same("points", &out.to_vec()?, &expected)?;
         let status = status.to_vec()?;
         let wrong: Vec<_> =
-            status.iter().enumerate().filter_map(|(i, status)| Some((i, PointError::of(*status)?))).collect();
+            status.iter().enumerate().filter_map(|(i, status)| Some((i, PointError::from_status(*status)?))).collect();
         expect_same("what is wrong", &wrong, &kinds)?;
     }
     Ok(())
@@ -228,7 +228,7 @@ fn hashes(device: &Device) -> Outcome {
         let messages: Vec<[u8; 2]> = (0..len).map(|i| (i as u16).to_le_bytes()).collect();
         let expected = messages.iter().map(|message| reference.hash(message));
         let expected = expected.collect::<Result<Vec<Affine<_>>, _>>().map_err(|error| error.to_string())?;
-        expect_same(&format!("{len} points"), &hash.hash(&messages)?.to_vec()?, &expected)?;
+        expect_same(&format!("{len} points"), &hash.hash_host(&messages)?.to_vec()?, &expected)?;
     }
     let refused = HashToCurve::<g2::Config>::new(device, b"").err();
     expect_equal("no domain", &refused, &Some(Error::Domain))
@@ -261,7 +261,7 @@ fn misuse(device: &Device) -> Outcome {
     let mut out = device.zeros::<Mont<Fr>>(4)?;
     let short = sqrt.sqrt(&a, &mut out, mask.view_mut(..3)?).err();
     expect_equal("a short mask", &short, &length("the mask", 4, 3))?;
-    let decompress = Decompress::<g1::Config>::new(device, Encoding::Zcash, Check::Curve)?;
+    let decompress = Decompress::<g1::Config>::with_config(device, Encoding::Zcash, DecompressConfig::default().check(Check::Curve))?;
     let bytes = device.zeros::<u8>(47)?;
     let mut points = device.zeros::<AffinePoint<g1::Config>>(1)?;
     let short = decompress.decompress(&bytes, &mut points, mask.view_mut(..1)?).err();

@@ -100,7 +100,7 @@ impl<F: DeviceField> Vector<F> {
         indices: impl Into<View<'a, u32>>,
         out: impl Into<ViewMut<'a, Mont<F>>>,
     ) -> Result<()> {
-        self.by_index.gather(a, indices, out)
+        self.gather_scatter.gather(a, indices, out)
     }
 
     /// `out[indices[i]] = a[i]`, as if one i after the other: the last of several elements for the same place stays, on
@@ -131,7 +131,7 @@ impl<F: DeviceField> Vector<F> {
         indices: impl Into<View<'a, u32>>,
         out: impl Into<ViewMut<'a, Mont<F>>>,
     ) -> Result<()> {
-        self.by_index.scatter(a, indices, out)
+        self.gather_scatter.scatter(a, indices, out)
     }
 
     fn launch_reverse(&self, len: usize, output: Output, args: &mut [Arg<'_>]) -> Result<()> {

@@ -1,8 +1,8 @@
 //! Multiples of sixteen points at once, on curves with a = 0 over a prime field or a quadratic extension of it.
 //!
-//! Formulas of Bernstein and Lange's Explicit-Formulas Database for Jacobian coordinates with a = 0: dbl-2009-l with 4 x y² in
-//! place of (x + y²)² − x² − y⁴, and the mixed addition of 8 products and 3 squares. Where an addition would be a doubling, or
-//! its sum infinite, they give z = 0, which stays 0 from there on.
+//! Formulas of Bernstein and Lange's Explicit-Formulas Database for Jacobian coordinates with a = 0: dbl-2009-l with 4
+//! x y² in place of (x + y²)² − x² − y⁴, and the mixed addition of 8 products and 3 squares. Where an addition would be
+//! a doubling, or its sum infinite, they give z = 0, which stays 0 from there on.
 
 use std::array::from_fn;
 
@@ -10,7 +10,7 @@ use evariste_backend::Wiped;
 use evariste_field::ifma::{Field, Job, Lanes, STEP};
 
 use super::{Both, difference, load, product, store};
-use crate::subgroup::MAX_BETA;
+use crate::membership::MAX_BETA;
 
 /// A coordinate in a prime field (D = 1) or in a quadratic extension (D = 2): by its coefficients, below 2p each.
 type Coordinate<const L: usize, const D: usize> = [Both<L>; D];

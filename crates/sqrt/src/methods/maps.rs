@@ -8,8 +8,8 @@ use crate::program::{Operand, Program, Slot, Step};
 /// An element of a quadratic extension: its coefficients in two neighbouring slots, or constants.
 type Pair = [Operand; 2];
 
-/// What a map to a curve is made of: y² = x³ + a x + b with a b ≠ 0, z for the simplified map to it, and the fractions of
-/// polynomials that take x and y on to the curve, the constant coefficient first.
+/// What a map to a curve is made of: y² = x³ + a x + b with a b ≠ 0, z for the simplified map to it, and the fractions
+/// of polynomials that take x and y on to the curve, the constant coefficient first.
 pub(crate) struct Map<'a, F> {
     pub(crate) a: F,
     pub(crate) b: F,
@@ -18,9 +18,9 @@ pub(crate) struct Map<'a, F> {
     pub(crate) y: [&'a [F]; 2],
 }
 
-/// The simplified map of Shallue, van de Woestijne and Ulas, then the isogeny: from an element in slot 0 to a point in Jacobian
-/// form in slots 0 to 2. Appendices F.2 and E of RFC 9380, with the fractions of the isogeny over one denominator, so that there is
-/// no inversion.
+/// The simplified map of Shallue, van de Woestijne and Ulas, then the isogeny: from an element in slot 0 to a point in
+/// Jacobian form in slots 0 to 2. Appendices F.2 and E of RFC 9380, with the fractions of the isogeny over one
+/// denominator, so that there is no inversion.
 pub(crate) fn maps<B: DevicePrimeField>(prime: &Prime<B>, map: &Map<'_, B>) -> Program<B> {
     let mut w = Writer::new(prime, 3);
     let at = Operand::Slot;
@@ -170,9 +170,9 @@ impl<B: DevicePrimeField> Pairs<'_, '_, B> {
 
 /// [`maps`] for a quadratic extension i² = β: coefficients in pairs, from slots 0 and 1 to slots 0 to 5.
 ///
-/// y is a root of t / d, or of z t / d, for fractions t / d. With a = t d, which is a square if t / d is, it is the root of a or z a
-/// over d, by the norms as in [`roots2`]: its first exponentiation tells which of the two has a root, and the second one gives
-/// 1 / N(d) as well, by which d is divided by, since the sign of y is needed.
+/// y is a root of t / d, or of z t / d, for fractions t / d. With a = t d, which is a square if t / d is, it is the
+/// root of a or z a over d, by the norms as in [`roots2`]: its first exponentiation tells which of the two has a root,
+/// and the second one gives 1 / N(d) as well, by which d is divided by, since the sign of y is needed.
 pub(crate) fn maps2<B: DevicePrimeField>(prime: &Prime<B>, beta: B, map: &Map<'_, Vec<B>>) -> Program<B> {
     let mut w = Writer::new(prime, 6);
     let mut pair = || w.b.slots(2);

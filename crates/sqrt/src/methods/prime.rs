@@ -45,7 +45,8 @@ impl<B: DevicePrimeField> Prime<B> {
         }
         prime.non_residue = candidate;
         prime.generator = prime.pow(candidate, two_adicity);
-        // As few digits as `MAX_WIDTH` allows, as equal as can be. 1 and −1, the digits of width 1, differ in their lowest bit.
+        // As few digits as `MAX_WIDTH` allows, as equal as can be. 1 and −1, the digits of width 1, differ in their
+        // lowest bit.
         let widest = two_adicity.div_ceil(two_adicity.div_ceil(MAX_WIDTH));
         let hash = |width| Some((width, Hash::new(prime.power_of_generator(two_adicity - width), width)?));
         let Some((width, hash)) = (1..=widest).rev().find_map(hash) else { unreachable!("two elements have no hash") };

@@ -1,12 +1,14 @@
 //! Sze's algorithm: roots without a non-residue, of which only roots of unity need to be known.
 //!
-//! Classes of u + v s with s² = a, up to factors of the field, are a group. Where a = α², (u + v α) / (u − v α) makes it the
-//! multiplicative group of the field: so classes have orders that divide p − 1, and whoever knows a class u + v s of order d > 2 has
-//! (u + v α) / (u − v α) = ζ^j for a primitive d-th root of unity ζ, hence α = u / v · (ζ^j − 1) / (ζ^j + 1). With p − 1 = 2^n
-//! p_1^(e_1) … t, a class has an order that 4 or one of the odd primes p_i divides, unless its order divides 2 t: such are 2 t
-//! classes, so that one of the first 2 t − 1 elements c has a class c + s of another order, or is a root itself.
+//! Classes of u + v s with s² = a, up to factors of the field, are a group. Where a = α², (u + v α) / (u − v α) makes
+//! it the multiplicative group of the field: so classes have orders that divide p − 1, and whoever knows a class u + v
+//! s of order d > 2 has (u + v α) / (u − v α) = ζ^j for a primitive d-th root of unity ζ, hence α = u / v · (ζ^j − 1) /
+//! (ζ^j + 1). With p − 1 = 2^n p_1^(e_1) … t, a class has an order that 4 or one of the odd primes p_i divides, unless
+//! its order divides 2 t: such are 2 t classes, so that one of the first 2 t − 1 elements c has a class c + s of
+//! another order, or is a root itself.
 //!
-//! Sze, "On taking square roots without quadratic nonresidues over finite fields", Mathematics of Computation 80 (2011), Algorithm 2.
+//! Sze, "On taking square roots without quadratic nonresidues over finite fields", Mathematics of Computation 80
+//! (2011), Algorithm 2.
 
 use ark_ff::Field;
 use evariste_field::DevicePrimeField;
@@ -61,8 +63,8 @@ impl<B: DevicePrimeField> Odd<B> {
     }
 }
 
-/// Elements c that are tried: where t is small, as many as one is among them whose class serves, and else so many that one in
-/// 2^64 elements is not served. A class has an order that divides 2 t with a probability of 2 t / (p − 1).
+/// Elements c that are tried: where t is small, as many as one is among them whose class serves, and else so many that
+/// one in 2^64 elements is not served. A class has an order that divides 2 t with a probability of 2 t / (p − 1).
 fn attempts<B: DevicePrimeField>(prime: &Prime<B>, odd: &[Odd<B>]) -> u32 {
     let order = order::<B>();
     let powers = odd.iter().fold(BigUint::from(1u8) << (prime.two_adicity - 1), |product, odd| {
@@ -79,7 +81,8 @@ pub(super) fn applies<B: DevicePrimeField>(prime: &Prime<B>) -> bool {
     prime.two_adicity >= 2 || !Odd::<B>::all().is_empty()
 }
 
-/// A root of −1: by the algorithm itself where an odd prime serves it, else of the smallest integer whose order 4 divides.
+/// A root of −1: by the algorithm itself where an odd prime serves it, else of the smallest integer whose order 4
+/// divides.
 fn root_of_minus_one<B: DevicePrimeField>(odd: &[Odd<B>]) -> B {
     let order = order::<B>();
     let by_itself = odd.iter().find_map(|odd| (1u64..64).find_map(|c| class_of_order(-B::ONE, B::from(c), odd)));
@@ -102,7 +105,8 @@ fn is_root<B: Field>(x: &B) -> bool {
     x.square() == -B::ONE
 }
 
-/// The root of `a` that the class of c + s of a square `a` tells with an odd prime: `None` if that does not divide its order.
+/// The root of `a` that the class of c + s of a square `a` tells with an odd prime: `None` if that does not divide its
+/// order.
 fn class_of_order<B: DevicePrimeField>(a: B, c: B, odd: &Odd<B>) -> Option<B> {
     let product = |[u, v]: [B; 2], [x, y]: [B; 2]| [u * x + a * v * y, u * y + v * x];
     let power = |base: [B; 2], exponent: &BigUint| {

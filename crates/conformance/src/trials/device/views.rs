@@ -10,7 +10,7 @@ use evariste::field::{
     Canonical, DeviceField, DevicePrimeField, Expression, FieldSum, Mont, Prefix, Vector, reference,
     small::{BabyBear, BabyBear4, Goldilocks},
 };
-use evariste::primitives::{RadixSort, Scan, SegmentedSum, SortMethod, reference as sorted};
+use evariste::primitives::{RadixSort, RadixSortConfig, Scan, SegmentedSum, SortMethod, reference as sorted};
 
 use crate::{DeviceTrials, Outcome, expect_equal, expect_error, expect_same, garbage, samples::samples, trials::curve};
 
@@ -256,9 +256,9 @@ fn primitives(device: &Device) -> Outcome {
 
     // One digit, so that what was moved must come back, and two.
     for (method, bits) in
-        [(SortMethod::Scatter, 3..7), (SortMethod::Scatter, 0..8), (SortMethod::of(device.info()), 5..13)]
+        [(SortMethod::Scatter, 3..7), (SortMethod::Scatter, 0..8), (SortMethod::fastest(device.info()), 5..13)]
     {
-        let sort = RadixSort::with_method(device, method)?;
+        let sort = RadixSort::with_config(device, RadixSortConfig::default().method(method))?;
         let mut buffer = device.upload::<u32>(&all)?;
         let queue = queue_behind(device)?;
         let (keys, mut values) = buffer.view_mut(at..)?.split_at(len)?;

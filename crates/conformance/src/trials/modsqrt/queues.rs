@@ -1,6 +1,6 @@
 //! Roots modulo primes that are known at run time, on a queue.
 
-use evariste::sqrt::{Jacobi, ModSqrt, modular::BoxedUint};
+use evariste::modsqrt::{BoxedUint, Jacobi, ModSqrt};
 
 use crate::{
     Named, Outcome,
@@ -22,8 +22,8 @@ pub(super) const PLANS: &[Plan] = &[
     ("symbols", |m| {
         let (values, mut symbols) = (m.device.upload::<u32>(&[1; 10])?, m.device.zeros(5)?);
         let plan = Jacobi::new(&m.device, &BoxedUint::from(15u32))?.on(&m.queue);
-        m.refuses(|| plan.symbols(&values, &mut symbols))?;
-        m.refuses(|| plan.jacobi(&[BoxedUint::from(4u32)]))
+        m.refuses(|| plan.jacobi(&values, &mut symbols))?;
+        m.refuses(|| plan.jacobi_host(&[BoxedUint::from(4u32)]))
     }),
 ];
 
@@ -36,7 +36,7 @@ fn roots() -> Outcome {
         let plan = ModSqrt::new(made_on, &BoxedUint::from(59u64.wrapping_neg()))?.on(queue);
         plan.sqrt(&values, &mut found, &mut mask)?;
         expect_ordered(ordered, "roots modulo a prime that is known at run time")?;
-        Jacobi::new(made_on, &BoxedUint::from(15u32))?.on(queue).symbols(&values, &mut mask)?;
+        Jacobi::new(made_on, &BoxedUint::from(15u32))?.on(queue).jacobi(&values, &mut mask)?;
         expect_ordered(ordered, "symbols for a modulus that is known at run time")
     })
 }

@@ -2,7 +2,7 @@
 
 use evariste::{
     field::{FieldSum, Mont, small::KoalaBear},
-    primitives::{Histogram, MAX_LEN, RadixSort, Scan, SegmentedSum, SortMethod},
+    primitives::{Histogram, MAX_LEN, RadixSort, RadixSortConfig, Scan, SegmentedSum, SortMethod},
 };
 
 use crate::{
@@ -24,7 +24,7 @@ fn primitives() -> Outcome {
     let count = |len| histogram.count(&words(len)?, 0..16, &mut words(1 << 16)?);
     boundaries::check(&stub, "histogram", MAX_LEN, &lengths, count, whole)?;
     for method in [SortMethod::Sweep, SortMethod::Scatter] {
-        let sort = RadixSort::with_method(&device, method)?;
+        let sort = RadixSort::with_config(&device, RadixSortConfig::default().method(method))?;
         let work = |len| sort.sort(&mut words(len)?, &mut words(len)?, 0..32);
         boundaries::check(&stub, &format!("{method:?}"), MAX_LEN, &lengths, work, whole)?;
     }

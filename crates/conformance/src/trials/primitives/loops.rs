@@ -2,7 +2,7 @@
 
 use evariste::{
     backend::{Device, Error},
-    primitives::{Histogram, RadixSort, SortMethod, reference},
+    primitives::{Histogram, RadixSort, RadixSortConfig, SortMethod, reference},
 };
 
 use crate::{Outcome, expect_same, garbage, loops::Divided};
@@ -27,7 +27,7 @@ pub(super) fn many_keys_by_one_workgroup(device: &Device) -> Outcome {
     let keys: Vec<u32> = (0..100_000u32).map(|i| i.wrapping_mul(2_654_435_761)).collect();
     let values: Vec<u32> = (0..keys.len() as u32).collect();
     let (mut dk, mut dv) = (device.upload::<u32>(&keys)?, device.upload::<u32>(&values)?);
-    let sort = RadixSort::with_method(device, SortMethod::Sweep)?;
+    let sort = RadixSort::with_config(device, RadixSortConfig::default().method(SortMethod::Sweep))?;
     let (keys, values) = match sort.sort(&mut dk, &mut dv, 3..19) {
         Ok(()) => {
             let mut sorted = values;

@@ -3,7 +3,7 @@
 use ark_bls12_381::Fr;
 use evariste::{
     field::{FieldSum, Mont},
-    primitives::{ByIndex, Histogram, RadixSort, Scan, SegmentedSum, SortMethod},
+    primitives::{GatherScatter, Histogram, RadixSort, RadixSortConfig, Scan, SegmentedSum, SortMethod},
 };
 
 use crate::{
@@ -29,7 +29,7 @@ pub(super) const PLANS: &[Plan] = &[
     ("sort", |m| {
         let (mut keys, mut values) = (m.device.upload::<u32>(&[1; 5])?, m.device.zeros(5)?);
         for method in [SortMethod::Sweep, SortMethod::Scatter] {
-            let sort = RadixSort::with_method(&m.device, method)?.on(&m.queue);
+            let sort = RadixSort::with_config(&m.device, RadixSortConfig::default().method(method))?.on(&m.queue);
             m.refuses(|| sort.sort(&mut keys, &mut values, 0..4))?;
         }
         Ok(())
@@ -42,9 +42,9 @@ pub(super) const PLANS: &[Plan] = &[
     }),
     ("gather and scatter", |m| {
         let (a, mut out) = (m.device.upload::<u32>(&[1; 5])?, m.device.zeros(5)?);
-        let by_index = ByIndex::<u32>::new(&m.device).on(&m.queue);
-        m.refuses(|| by_index.gather(&a, &a, &mut out))?;
-        m.refuses(|| by_index.scatter(&a, &a, &mut out))
+        let gather_scatter = GatherScatter::<u32>::new(&m.device).on(&m.queue);
+        m.refuses(|| gather_scatter.gather(&a, &a, &mut out))?;
+        m.refuses(|| gather_scatter.scatter(&a, &a, &mut out))
     }),
 ];
 
@@ -60,7 +60,7 @@ fn primitives() -> Outcome {
         Histogram::new(made_on)?.on(queue).count(&keys, 0..4, values.view_mut(..16)?)?;
         Histogram::new(made_on)?.on(queue).count(keys.view(..0)?, 0..4, values.view_mut(..16)?)?;
         for method in [SortMethod::Sweep, SortMethod::Scatter] {
-            RadixSort::with_method(made_on, method)?.on(queue).sort(&mut keys, values.view_mut(..)?, 0..4)?;
+            RadixSort::with_config(made_on, RadixSortConfig::default().method(method))?.on(queue).sort(&mut keys, values.view_mut(..)?, 0..4)?;
         }
         SegmentedSum::<FieldSum<Fr>>::new(made_on)?.on(queue).reduce(&keys, &a, &mut out)?;
         expect_ordered(ordered, "primitives")

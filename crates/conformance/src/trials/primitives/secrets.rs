@@ -3,7 +3,7 @@
 use ark_bls12_381::Fr;
 use evariste::{
     field::FieldSum,
-    primitives::{Histogram, RadixSort, Scan, SegmentedSum, SortMethod},
+    primitives::{Histogram, RadixSort, RadixSortConfig, Scan, SegmentedSum, SortMethod},
 };
 
 use crate::{
@@ -20,7 +20,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         let (histogram, keys, mut out) = (Histogram::new(&p.device)?, p.keys(10_000)?, p.output_keys(1 << 8)?);
         p.watch(|| histogram.count(&keys, 3..11, &mut out))
     }),
-    Operation::new("sort", 2, |p| sort(p, SortMethod::of(p.device.info()))),
+    Operation::new("sort", 2, |p| sort(p, SortMethod::fastest(p.device.info()))),
     // The other method on the CPU.
     Operation::new("sort_by_counts", 2, |p| sort(p, SortMethod::Scatter)),
     Operation::new("segmented_sum", 3, |p| {
@@ -32,7 +32,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
 
 /// What is moved changes places with what it is moved from: so both are as secret as each other.
 fn sort(p: &Probe, method: SortMethod) -> Outcome {
-    let sort = RadixSort::with_method(&p.device, method)?;
+    let sort = RadixSort::with_config(&p.device, RadixSortConfig::default().method(method))?;
     let (mut keys, mut values) = (p.in_place(|p| p.keys(5000))?, p.in_place(|p| p.keys(5000))?);
     p.watch(|| sort.sort(&mut keys, &mut values, 0..20))
 }

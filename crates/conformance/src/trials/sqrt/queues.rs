@@ -3,7 +3,7 @@
 use ark_bls12_381::{Fr, g1};
 use evariste::{
     field::Mont,
-    sqrt::{Check, Decompress, Encoding, HashToCurve, MapToCurve, NthRoot, Sqrt},
+    sqrt::{Decompress, Encoding, HashToCurve, MapToCurve, NthRoot, Sqrt},
 };
 
 use crate::{
@@ -22,7 +22,7 @@ pub(super) const PLANS: &[Plan] = &[
         let (mut roots, mut mask) = (m.device.zeros(5)?, m.device.zeros(5)?);
         let sqrt = Sqrt::<Fr>::new(&m.device)?.on(&m.queue);
         m.refuses(|| sqrt.sqrt(&squares, &mut roots, &mut mask))?;
-        m.refuses(|| sqrt.symbols(&squares, &mut mask))?;
+        m.refuses(|| sqrt.legendre(&squares, &mut mask))?;
         m.refuses(|| sqrt.sqrt_host(&host))
     }),
     ("cube roots", |m| {
@@ -30,14 +30,14 @@ pub(super) const PLANS: &[Plan] = &[
         let cubes = m.device.upload::<Mont<Fr>>(&host)?;
         let (mut roots, mut mask) = (m.device.zeros(5)?, m.device.zeros(5)?);
         let plan = NthRoot::<Fr>::new(&m.device, 3)?.on(&m.queue);
-        m.refuses(|| plan.roots(&cubes, &mut roots, &mut mask))?;
-        m.refuses(|| plan.roots_host(&host))
+        m.refuses(|| plan.nth_root(&cubes, &mut roots, &mut mask))?;
+        m.refuses(|| plan.nth_root_host(&host))
     }),
     ("points from their encodings", |m| {
         let host = [0; 5 * 48];
         let bytes = m.device.upload::<u8>(&host)?;
         let (mut points, mut status) = (m.device.zeros(5)?, m.device.zeros(5)?);
-        let decompress = Decompress::<g1::Config>::new(&m.device, Encoding::Zcash, Check::Subgroup)?.on(&m.queue);
+        let decompress = Decompress::<g1::Config>::new(&m.device, Encoding::Zcash)?.on(&m.queue);
         m.refuses(|| decompress.decompress(&bytes, &mut points, &mut status))?;
         m.refuses(|| decompress.decompress_host(&host))
     }),
@@ -48,7 +48,7 @@ pub(super) const PLANS: &[Plan] = &[
     }),
     ("messages hashed to a curve", |m| {
         let hash = HashToCurve::<g1::Config>::new(&m.device, b"misplaced")?.on(&m.queue);
-        m.refuses(|| hash.hash(&[b"a message"]))
+        m.refuses(|| hash.hash_host(&[b"a message"]))
     }),
 ];
 
@@ -61,13 +61,13 @@ fn square_roots() -> Outcome {
         queue.write(&mut squares, &[Fr::from(4); 5])?;
         Sqrt::<Fr>::new(made_on)?.on(queue).sqrt(&squares, &mut roots, &mut mask)?;
         expect_ordered(ordered, "roots")?;
-        NthRoot::<Fr>::new(made_on, 3)?.on(queue).roots(&squares, &mut roots, &mut mask)?;
+        NthRoot::<Fr>::new(made_on, 3)?.on(queue).nth_root(&squares, &mut roots, &mut mask)?;
         expect_ordered(ordered, "cube roots")?;
 
         let mut bytes = device.alloc::<u8>(5 * 48)?;
         queue.clear(&mut bytes)?;
         let mut points = device.alloc(5)?;
-        let decompress = Decompress::<g1::Config>::new(made_on, Encoding::Zcash, Check::Subgroup)?;
+        let decompress = Decompress::<g1::Config>::new(made_on, Encoding::Zcash)?;
         decompress.on(queue).decompress(&bytes, &mut points, &mut mask)?;
         expect_ordered(ordered, "points from their encodings")?;
 

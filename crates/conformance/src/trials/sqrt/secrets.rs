@@ -4,7 +4,7 @@ use ark_bls12_381::Fr;
 use evariste::{
     curve::Jacobian,
     field::Mont,
-    sqrt::{Check, Config, Decompress, Encoding, MapToCurve, Method, NthRoot, Sqrt},
+    sqrt::{SqrtConfig, Decompress, Encoding, MapToCurve, Method, NthRoot, Sqrt},
 };
 
 use crate::{
@@ -21,22 +21,22 @@ pub(super) const OPERATIONS: &[Operation] = &[
         p.watch(|| sqrt.sqrt(&a, &mut out, &mut mask))
     }),
     Operation::new("roots_by_warps", 3, |p| {
-        let config = Config { method: Some(Method::Warp), ..Config::default() };
-        let (sqrt, a) = (Sqrt::<Fr>::with(&p.device, config)?, p.first(1, POINTS)?);
+        let config = SqrtConfig::default().method(Method::Warp);
+        let (sqrt, a) = (Sqrt::<Fr>::with_config(&p.device, config)?, p.first(1, POINTS)?);
         let (mut out, mut mask) = (p.output(POINTS)?, p.output_keys(POINTS)?);
         p.watch(|| sqrt.sqrt(&a, &mut out, &mut mask))
     }),
     Operation::new("cube_roots", 3, |p| {
         let (cubes, a) = (NthRoot::<Fr>::new(&p.device, 3)?, p.first(1, POINTS)?);
         let (mut out, mut mask) = (p.output(POINTS)?, p.output_keys(POINTS)?);
-        p.watch(|| cubes.roots(&a, &mut out, &mut mask))
+        p.watch(|| cubes.nth_root(&a, &mut out, &mut mask))
     }),
     Operation::slow("symbols", 2, |p| {
         let (sqrt, a, mut out) = (Sqrt::<Fr>::new(&p.device)?, p.first(1, POINTS)?, p.output_keys(POINTS)?);
-        p.watch(|| sqrt.symbols(&a, &mut out))
+        p.watch(|| sqrt.legendre(&a, &mut out))
     }),
     Operation::slow("decompressed_points", 3, |p| {
-        let decompress = Decompress::<Curve>::new(&p.device, Encoding::Zcash, Check::Subgroup)?;
+        let decompress = Decompress::<Curve>::new(&p.device, Encoding::Zcash)?;
         let bytes: Vec<u8> = (0..48 * 30u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         let (bytes, mut out, mut status) = (p.operand::<u8>(&bytes)?, p.output_of(30)?, p.output_keys(30)?);
         p.watch(|| decompress.decompress(&bytes, &mut out, &mut status))

@@ -13,13 +13,14 @@ use evariste_field::source;
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
-use super::{
-    kernels::{Constants, batch_len, mask, threads},
+use crate::{
+    config::JacobiConfig,
+    error::{Error, Result},
+    kernel::{Constants, batch_len, mask, threads},
     moduli::{Moduli, same_limbs},
     number::{self, MAX_BITS, MIN_BITS},
-    program::HEAD,
+    steps::HEAD,
 };
-use crate::{Error, Result};
 
 /// Divsteps of a batch on the GPU: their last one looks at three bits of words of 32.
 const DIVSTEPS: u32 = 30;
@@ -27,52 +28,55 @@ const DIVSTEPS: u32 = 30;
 /// Divsteps of a batch on the CPU, of words of 64 bits.
 const CPU_DIVSTEPS: u32 = 62;
 
-/// Products of limbs in one launch, of one element: what a small GPU does in less than the seconds after which a driver takes
-/// it for hanging.
+/// Products of limbs in one launch, of one element: what a small GPU does in less than the seconds after which a driver
+/// takes it for hanging.
 const WORK: usize = 1 << 22;
 
-/// Divsteps that end with g = 0 for every odd f below 2^bits and 0 ≤ g ≤ f, where delta begins at 1/2: Wuille's bound by convex
-/// hulls ("Bounds on divsteps iterations in safegcd", 2021).
+/// Divsteps that end with g = 0 for every odd f below 2^bits and 0 ≤ g ≤ f, where delta begins at 1/2: Wuille's bound
+/// by convex hulls ("Bounds on divsteps iterations in safegcd", 2021).
 const fn divsteps(bits: u32) -> u32 {
     ((45_907 * bits as u64 + 30_179) / 19_929) as u32
 }
 
-/// Computes Jacobi symbols (x / n) for odd moduli n that are known at run time only, from 3 on and of up to 4096 bits,
-/// prime or not.
+/// Computes Jacobi symbols (x / n) for odd moduli n from 3 on, of up to 4096 bits, that are known at run time only.
 ///
 /// # Data
-/// That of [`ModSqrt`](super::ModSqrt): an element is [`Jacobi::limbs`] little-endian 32-bit limbs, zeros above its value, and n elements
-/// are n · limbs neighbouring words of a buffer. A batch may be of several moduli of the same number of limbs, with an index for
-/// each element ([`Jacobi::symbols_mixed`]). Where the modulus is prime, the symbol is Legendre's.
+/// An element is [`Jacobi::limbs`] little-endian 32-bit limbs with zeros above its value, as in
+/// [`ModSqrt`](crate::ModSqrt). A buffer of n elements has n · limbs words. A batch may be of several moduli of the
+/// same number of limbs, with an index for each element ([`Jacobi::jacobi_indexed`]). For a prime modulus the symbol is
+/// Legendre's.
 ///
 /// # Method
-/// Bernstein and Yang's divsteps, which look at the lowest bits of two numbers only, take (n, x) to (± gcd, 0). The symbol changes
-/// with them by the law of quadratic reciprocity. That needs the signs of numbers whose highest bits are not looked at: the signs of
-/// one batch of divsteps follow from those before and behind it, and from the signs that (1, 0) goes through with the same matrices.
+/// Bernstein and Yang's divsteps look at the lowest bits of two numbers only, and take (n, x) to (± gcd, 0). The symbol
+/// changes with them by quadratic reciprocity, which needs the signs of numbers whose highest bits are not looked at.
+/// The signs of one batch of divsteps follow from those before and after it, and from the signs that (1, 0) goes
+/// through with the same matrices.
 ///
-/// Sources: Bernstein and Yang, "Fast constant-time gcd computation and modular inversion", TCHES 2019(3); Hamburg, "Computing the
-/// Jacobi symbol using Bernstein-Yang", Cryptology ePrint Archive 2021/1271, which the signs are told apart differently from here.
+/// Sources: Bernstein and Yang, "Fast constant-time gcd computation and modular inversion", TCHES 2019(3); Hamburg,
+/// "Computing the Jacobi symbol using Bernstein-Yang", Cryptology ePrint Archive 2021/1271, whose sign bookkeeping
+/// differs from ours.
 ///
 /// # Cost
-/// 2.3 k divsteps for moduli of k bits, in batches of 30; for each batch four products of a word with each of the limbs. 4 · 2.3 k / 30 ·
-/// k / 32 products of words in all: for 4096 bits 160,000, where Euler's criterion takes 170 million. The memory of a call is some
-/// more than two elements for each of those that are worked on at once ([`Jacobi::required_bytes`]). What is done does not
-/// depend on the values, but for those that are refused; nothing is promised of the time.
+/// A modulus of k bits takes 2.3 k divsteps in batches of 30, and each batch four products of a word with each limb. In
+/// all these are 4 · 2.3 k / 30 · k / 32 products of words: 160,000 for 4096 bits, where Euler's criterion takes 170
+/// million. A call keeps little more than two elements for each of those that are in work at once
+/// ([`Jacobi::required_bytes`]). The steps do not depend on the values, but for those that are refused; nothing is
+/// promised of the time.
 ///
 /// ```
-/// # fn main() -> Result<(), evariste_sqrt::Error> {
+/// # fn main() -> Result<(), evariste_modsqrt::Error> {
 /// use evariste_backend::Device;
-/// use evariste_sqrt::modular::{BoxedUint, Jacobi};
+/// use evariste_modsqrt::{BoxedUint, Jacobi};
 ///
 /// let modulus = BoxedUint::from(15u32);
 /// let symbols = Jacobi::new(&Device::best()?, &modulus)?;
-/// assert_eq!(symbols.jacobi(&[2u32, 5, 7].map(BoxedUint::from))?, [1, 0, -1]);
+/// assert_eq!(symbols.jacobi_host(&[2u32, 5, 7].map(BoxedUint::from))?, [1, 0, -1]);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone)]
 pub struct Jacobi {
-    machine: Arc<Machine>,
+    kernel: Arc<SymbolKernel>,
     queue: Queue,
     moduli: Arc<Moduli>,
 }
@@ -84,27 +88,35 @@ impl fmt::Debug for Jacobi {
 }
 
 impl Jacobi {
-    /// Makes a plan for one modulus on a queue (`&device` is its default one).
+    /// Makes a plan for one modulus on a queue (`&device` is its default one). The modulus need not be prime.
     ///
     /// # Errors
-    /// Returns the errors of [`Jacobi::with_moduli`], for the same reasons.
+    /// [`Error::EvenModulus`] if the modulus is even, [`Error::ModulusBits`] if it is 1 or has more than 4096 bits.
+    /// [`Error::Device`] if the kernel does not compile, if the device has no room for the modulus, or if it fails.
     pub fn new(queue: impl Into<Queue>, modulus: &BoxedUint) -> Result<Self> {
-        Self::with_moduli(queue, std::slice::from_ref(modulus), Secrecy::Public)
+        Self::with_config(queue, modulus, JacobiConfig::default())
     }
 
-    /// Makes a plan for some moduli of the same number of limbs. With [`Secrecy::Secret`], what the device holds of
-    /// them is zeroed when it is given back, and so is the scratch of every call. Whether they are primes is not looked
-    /// at.
+    /// Makes a plan for one modulus with a configuration.
     ///
     /// # Errors
-    /// [`Error::NoModulus`] without a modulus. Of the others, the index is that of the first modulus at fault:
+    /// [`Error::EvenModulus`] if the modulus is even, [`Error::ModulusBits`] if it is 1 or has more than 4096 bits.
+    /// [`Error::Device`] if the kernel does not compile, if the device has no room for the modulus, or if it fails.
+    pub fn with_config(queue: impl Into<Queue>, modulus: &BoxedUint, config: JacobiConfig) -> Result<Self> {
+        Self::with_moduli(queue, std::slice::from_ref(modulus), config)
+    }
+
+    /// Makes a plan for some moduli of the same number of limbs.
+    ///
+    /// # Errors
+    /// [`Error::NoModulus`] without a modulus. For the first modulus at fault:
     /// [`Error::EvenModulus`] if it is even, [`Error::ModulusBits`] if it is 1 or has more than 4096 bits,
     /// [`Error::ModulusLimbs`] if it has another number of limbs than the first. [`Error::Device`] with
-    /// [`DeviceError::Compile`] if the kernel's source is refused, [`DeviceError::Unavailable`] where the compiler is
+    /// [`DeviceError::Compile`] if the compiler refuses the kernel, [`DeviceError::Unavailable`] if the compiler is
     /// missing, [`DeviceError::TooLarge`] for moduli larger than a buffer, [`DeviceError::OutOfMemory`] if the device
     /// has no room for them, [`DeviceError::Driver`] if a call of the driver fails, [`DeviceError::Lost`] if the device
     /// is gone.
-    pub fn with_moduli(queue: impl Into<Queue>, moduli: &[BoxedUint], secrecy: Secrecy) -> Result<Self> {
+    pub fn with_moduli(queue: impl Into<Queue>, moduli: &[BoxedUint], config: JacobiConfig) -> Result<Self> {
         let queue = queue.into();
         for (index, modulus) in moduli.iter().enumerate() {
             let bits = modulus.bits();
@@ -122,65 +134,69 @@ impl Jacobi {
             .chunks_exact_mut(stride)
             .zip(moduli)
             .for_each(|(words, modulus)| number::store(modulus, &mut words[HEAD as usize..]));
-        let machine = Machine::new(queue.device(), limbs)?;
-        let moduli = Moduli::new(&queue, moduli.iter(), &words, secrecy)?;
-        Ok(Self { machine, queue, moduli: Arc::new(moduli) })
+        let kernel = SymbolKernel::new(queue.device(), limbs)?;
+        let moduli = Moduli::new(&queue, moduli.iter(), &words, config.secrecy)?;
+        Ok(Self { kernel, queue, moduli: Arc::new(moduli) })
     }
 
-    /// Gives the same plan on a queue of its own.
+    /// Returns the same plan for work on `queue`.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: queue.clone(), ..self.clone() }
     }
 
-    /// Gives the device that the plan is on.
+    /// Returns the device of the plan.
     pub fn device(&self) -> &Device {
-        &self.machine.device
+        &self.kernel.device
     }
 
-    /// Counts the 32-bit limbs of an element: [`limbs`](super::limbs) of the bits of a modulus.
+    /// Returns the number of 32-bit limbs of an element: [`limbs`](crate::limbs) of the bits of a modulus.
     pub fn limbs(&self) -> usize {
-        self.machine.limbs
+        self.kernel.limbs
     }
 
-    /// Counts the moduli of the plan.
+    /// Returns the number of moduli of the plan.
     pub fn moduli(&self) -> usize {
         self.moduli.len()
     }
 
-    /// Counts the bytes of scratch that a call for so many elements takes on the device.
+    /// Returns the most bytes of device memory that a call for `len` elements allocates. [`Jacobi::jacobi_host`]
+    /// allocates the values, the symbols and the scratch; calls on views allocate the scratch alone.
     pub fn required_bytes(&self, len: usize) -> u64 {
-        self.machine.required_bytes(len)
+        let element = 4 * (self.limbs() + 1);
+        self.kernel.required_bytes(len) + element as u64 * len as u64
     }
 
-    /// Lists the kernels for moduli of so many bits, for compiling them ahead; none for lengths that are refused.
+    /// Returns the kernels for moduli of `bits` bits, for compiling them ahead; none for lengths that are refused.
     pub fn kernels(bits: u32) -> Vec<KernelSpec> {
         let possible = (MIN_BITS..=MAX_BITS).contains(&bits);
         possible.then(|| spec(number::limbs(bits))).into_iter().collect()
     }
 
     /// Computes the symbol of each value: 1, 2³² − 1 for −1, or 0 where value and modulus have a common divisor; and
-    /// [`Outcome::TooLarge`](super::Outcome::TooLarge) for a value that is not below the modulus.
+    /// [`Outcome::NotReduced`](crate::Outcome::NotReduced) for a value that is not below the modulus.
     ///
     /// # Errors
     /// [`Error::Indices`] if there are several moduli. [`Error::Device`] with [`DeviceError::Length`] unless values
-    /// have [`limbs`](Jacobi::limbs) words for each symbol, [`DeviceError::WrongDevice`] if values or symbols lie on
-    /// another device, [`DeviceError::TooLarge`] if a thread of the device may not do as much as one batch of divsteps
-    /// takes; nothing is written then. [`DeviceError::OutOfMemory`] if the device has no room for the scratch
-    /// ([`Jacobi::required_bytes`]), [`DeviceError::Driver`] if a call of the driver fails, [`DeviceError::Lost`] if
-    /// the device is gone.
-    pub fn symbols<'a>(&self, values: impl Into<View<'a, u32>>, symbols: impl Into<ViewMut<'a, u32>>) -> Result<()> {
+    /// have [`limbs`](Jacobi::limbs) words for each symbol, [`DeviceError::WrongDevice`] if values, symbols or the
+    /// queue are of another device, [`DeviceError::TooLarge`] if one batch of divsteps exceeds the loop iterations of a
+    /// thread; nothing is written then. [`DeviceError::OutOfMemory`] if the device has no room for the scratch,
+    /// [`DeviceError::Driver`] if a call of the driver fails, [`DeviceError::Lost`] if the device is gone.
+    pub fn jacobi<'a>(&self, values: impl Into<View<'a, u32>>, symbols: impl Into<ViewMut<'a, u32>>) -> Result<()> {
         self.moduli.one()?;
         self.run(None, values.into(), symbols.into())
     }
 
-    /// Computes the symbols as [`Jacobi::symbols`] does, each for the modulus that its index says, or
-    /// [`Outcome::NoPrime`](super::Outcome::NoPrime) where that is not below the number of moduli.
+    /// Does what [`Jacobi::jacobi`] does, value i for the modulus with the number `indices[i]`. The symbol is
+    /// [`Outcome::NoPrime`](crate::Outcome::NoPrime) if there is no such modulus.
     ///
     /// # Errors
-    /// [`Error::Device`] with [`DeviceError::Length`] unless there is an index for each symbol; and the errors of
-    /// [`Jacobi::symbols`] of the device, for the same reasons.
-    pub fn symbols_mixed<'a>(
+    /// [`Error::Device`] with [`DeviceError::Length`] unless there are an index and [`limbs`](Jacobi::limbs) words for
+    /// each symbol, [`DeviceError::WrongDevice`] if one of the three or the queue is of another device,
+    /// [`DeviceError::TooLarge`] if one batch of divsteps exceeds the loop iterations of a thread; nothing is written
+    /// then. [`DeviceError::OutOfMemory`] if the device has no room for the scratch, [`DeviceError::Driver`] if a call
+    /// of the driver fails, [`DeviceError::Lost`] if the device is gone.
+    pub fn jacobi_indexed<'a>(
         &self,
         indices: impl Into<View<'a, u32>>,
         values: impl Into<View<'a, u32>>,
@@ -192,23 +208,26 @@ impl Jacobi {
     /// Computes the symbols of values on the host: 1, 0 or −1. Waits for the device.
     ///
     /// # Errors
-    /// [`Error::Indices`] if there are several moduli; [`Error::TooLarge`] for a value that is not below the modulus;
-    /// and the errors of [`Jacobi::symbols`], for the same reasons.
-    pub fn jacobi(&self, values: &[BoxedUint]) -> Result<Vec<i8>> {
+    /// [`Error::Indices`] if there are several moduli; [`Error::NotReduced`] for a value that is not below the modulus.
+    /// [`Error::Device`] with [`DeviceError::WrongDevice`] if the queue is of another device, [`DeviceError::TooLarge`]
+    /// if one batch of divsteps exceeds the loop iterations of a thread, [`DeviceError::OutOfMemory`] if the device has
+    /// no room for [`Jacobi::required_bytes`], [`DeviceError::Driver`] if a call of the driver fails,
+    /// [`DeviceError::Lost`] if the device is gone.
+    pub fn jacobi_host(&self, values: &[BoxedUint]) -> Result<Vec<i8>> {
         self.moduli.expect_below(values)?;
         let secrecy = self.moduli.secrecy();
-        self.device().expect_same("the queue of symbols", self.queue.device())?;
-        let words = self.queue.upload_with(&number::encode(values, self.limbs()), secrecy)?;
+        let queue = self.queue.expect_device(self.device())?;
+        let words = queue.upload_with(&number::encode(values, self.limbs()), secrecy)?;
         let mut symbols = self.device().alloc_with(values.len(), secrecy)?;
-        self.symbols(&words, &mut symbols)?;
+        self.jacobi(&words, &mut symbols)?;
         // 2³² − 1 becomes −1.
-        Ok(Zeroizing::new(self.queue.read(&symbols)?).iter().map(|symbol| *symbol as i8).collect())
+        Ok(Zeroizing::new(queue.read(&symbols)?).iter().map(|symbol| *symbol as i8).collect())
     }
 
     fn run(&self, indices: Option<View<'_, u32>>, values: View<'_, u32>, symbols: ViewMut<'_, u32>) -> Result<()> {
         self.moduli.ready.wait(&self.queue)?;
         let Moduli { constants, bits, .. } = &*self.moduli;
-        Ok(self.machine.run(&self.queue, constants, *bits, indices, values, symbols)?)
+        Ok(self.kernel.run(&self.queue, constants, *bits, indices, values, symbols)?)
     }
 }
 
@@ -226,15 +245,15 @@ params! {
 
 /// The kernel for moduli of a number of limbs.
 #[derive(Debug)]
-pub(super) struct Machine {
+pub(crate) struct SymbolKernel {
     device: Device,
     limbs: usize,
     kernel: Kernel<Params>,
 }
 
-impl Machine {
+impl SymbolKernel {
     /// Kept with the device: moduli of the same length share it.
-    pub(super) fn new(device: &Device, limbs: usize) -> evariste_backend::Result<Arc<Self>> {
+    pub(crate) fn new(device: &Device, limbs: usize) -> evariste_backend::Result<Arc<Self>> {
         device.cached_plan(&limbs.to_string(), || {
             let kernel = Kernel::new(device, spec(limbs))?;
             Ok(Self { device: device.clone(), limbs, kernel })
@@ -247,7 +266,7 @@ impl Machine {
     }
 
     /// The symbols of values for moduli of at most so many bits, which stand at word [`HEAD`] of their constants.
-    pub(super) fn run(
+    pub(crate) fn run(
         &self,
         queue: &Queue,
         constants: &Constants,
@@ -301,8 +320,8 @@ impl Machine {
                     Arg::write(&mut state),
                     Arg::write(symbols.view_mut(at..end)?),
                 ];
-                // SAFETY: the views have `len` elements of `limbs` limbs, `state` has room for as many, every modulus that is
-                // looked at has its limbs behind `HEAD`, and threads without an element touch none.
+                // SAFETY: the views have `len` elements of `limbs` limbs, `state` has room for as many, every modulus
+                // that is looked at has its limbs behind `HEAD`, and threads without an element touch none.
                 unsafe { self.kernel.launch(queue, params.len.div_ceil(threads(self.limbs)).into(), &params, args) }?;
             }
         }
@@ -337,7 +356,7 @@ fn source(language: Language, limbs: usize) -> String {
         ("HEAD", HEAD),
         ("DIVSTEPS", DIVSTEPS),
         ("ROOT", mask::ROOT),
-        ("TOO_LARGE", mask::TOO_LARGE),
+        ("TOO_LARGE", mask::NOT_REDUCED),
         ("NO_PRIME", mask::NO_PRIME),
     ];
     let mut text = String::new();
@@ -391,7 +410,7 @@ fn cpu(limbs: usize, params: &Params, [constants, indices, values, _, symbols]: 
             (f[words], g[words]) = (0, 0);
             *symbol = match g.iter().rev().lt(f.iter().rev()) {
                 true => symbol_of(f, g, steps.div_ceil(CPU_DIVSTEPS)),
-                false => mask::TOO_LARGE,
+                false => mask::NOT_REDUCED,
             };
         },
     );
@@ -417,7 +436,7 @@ fn symbol_of(f: &mut [u64], g: &mut [u64], batches: u32) -> u32 {
 }
 
 /// What a batch of divsteps does.
-struct Batch {
+struct DivstepBatch {
     /// (u f + v g) / 2^n and (q f + r g) / 2^n are the next f and g.
     matrix: [i64; 4],
     /// Its lowest bit: whether the symbol changes its sign by what f and g are modulo 8.
@@ -427,7 +446,7 @@ struct Batch {
     negative: u64,
 }
 
-fn divsteps_of(delta: &mut i64, mut f: u64, mut g: u64) -> Batch {
+fn divsteps_of(delta: &mut i64, mut f: u64, mut g: u64) -> DivstepBatch {
     let [mut u, mut v, mut q, mut r] = [1i64, 0, 0, 1];
     let [mut flips, mut turns, mut negative] = [0; 3];
     for _ in 0..CPU_DIVSTEPS {
@@ -453,14 +472,14 @@ fn divsteps_of(delta: &mut i64, mut f: u64, mut g: u64) -> Batch {
         g >>= 1;
         (u, v) = (u << 1, v << 1);
     }
-    Batch { matrix: [u, v, q, r], flips, turns, negative }
+    DivstepBatch { matrix: [u, v, q, r], flips, turns, negative }
 }
 
-/// What the signs of a batch do to the symbol, which is of |f|: −1 for each time that f > 0 > g change places, so that f
-/// becomes negative. While f is 1 and g nearly 0, `turns` are the changes of the sign of f. No step takes a pair past another
-/// one, since the matrices have positive determinants: so the changes for (f, g) are as many, or if they cannot be by the last sign,
-/// one fewer for a pair on the left of (1, 0) and one more for one on its right.
-fn turns_of(batch: &Batch, [f_sign, g_sign]: [u64; 2], last_sign: u64) -> u64 {
+/// What the signs of a batch do to the symbol, which is of |f|: −1 for each time that f > 0 > g change places, so that
+/// f becomes negative. While f is 1 and g nearly 0, `turns` are the changes of the sign of f. No step takes a pair past
+/// another one, since the matrices have positive determinants: so the changes for (f, g) are as many, or if they cannot
+/// be by the last sign, one fewer for a pair on the left of (1, 0) and one more for one on its right.
+fn turns_of(batch: &DivstepBatch, [f_sign, g_sign]: [u64; 2], last_sign: u64) -> u64 {
     let others = (last_sign ^ f_sign) & 1 ^ batch.negative;
     let more = if f_sign == g_sign { others.wrapping_neg() } else { others };
     batch.turns.wrapping_add(more).wrapping_add(!f_sign & 1) >> 1

@@ -6,22 +6,24 @@ use crypto_bigint::BoxedUint;
 use evariste_backend::{Device, Queue, Ready, Secrecy};
 use zeroize::Zeroizing;
 
-use super::kernels::Constants;
-use crate::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    kernel::Constants,
+};
 
 /// Moduli of the same number of limbs.
-pub(super) struct Moduli {
+pub(crate) struct Moduli {
     values: Vec<Zeroizing<BoxedUint>>,
-    pub(super) constants: Constants,
+    pub(crate) constants: Constants,
     /// Of the longest one.
-    pub(super) bits: u32,
+    pub(crate) bits: u32,
     /// When all that was uploaded before is on the device, too.
-    pub(super) ready: Ready,
+    pub(crate) ready: Ready,
 }
 
 impl Moduli {
     /// With `words` for the device, as many for each.
-    pub(super) fn new<'a>(
+    pub(crate) fn new<'a>(
         queue: &Queue,
         values: impl Iterator<Item = &'a BoxedUint>,
         words: &[u32],
@@ -37,30 +39,30 @@ impl Moduli {
         Ok(Self { values, constants, bits, ready: Ready::behind(queue)? })
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.values.len()
     }
 
-    pub(super) fn secrecy(&self) -> Secrecy {
+    pub(crate) fn secrecy(&self) -> Secrecy {
         self.constants.words.secrecy()
     }
 
     /// The modulus where there is one.
-    pub(super) fn one(&self) -> Result<&BoxedUint> {
+    pub(crate) fn one(&self) -> Result<&BoxedUint> {
         match &self.values[..] {
             [one] => Ok(one),
-            several => Err(Error::Indices { primes: several.len() }),
+            several => Err(Error::Indices { moduli: several.len() }),
         }
     }
 
     /// Refuses values that are not below the one modulus.
-    pub(super) fn expect_below(&self, values: &[BoxedUint]) -> Result<()> {
+    pub(crate) fn expect_below(&self, values: &[BoxedUint]) -> Result<()> {
         let modulus = self.one()?;
-        values.iter().position(|value| value >= modulus).map_or(Ok(()), |index| Err(Error::TooLarge { index }))
+        values.iter().position(|value| value >= modulus).map_or(Ok(()), |index| Err(Error::NotReduced { index }))
     }
 
     /// A plan for these without their values, which may be secret.
-    pub(super) fn describe(
+    pub(crate) fn describe(
         &self,
         f: &mut fmt::Formatter<'_>,
         plan: &str,
@@ -79,7 +81,7 @@ impl Moduli {
 ///
 /// # Errors
 /// [`Error::NoModulus`] without a modulus, [`Error::ModulusLimbs`] for another number than the first has.
-pub(super) fn same_limbs(all: impl IntoIterator<Item = usize>) -> Result<usize> {
+pub(crate) fn same_limbs(all: impl IntoIterator<Item = usize>) -> Result<usize> {
     let mut all = all.into_iter();
     let expected = all.next().ok_or(Error::NoModulus)?;
     match (1..).zip(all).find(|(_, actual)| *actual != expected) {

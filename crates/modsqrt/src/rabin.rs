@@ -1,27 +1,29 @@
 //! Rabin's cryptosystem, on batches.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use crypto_bigint::{BoxedUint, ConcatenatingMul, NonZero, Odd, Resize};
 #[cfg(doc)]
 use evariste_backend::Error as DeviceError;
-use evariste_backend::{Queue, Secrecy};
+use evariste_backend::{Queue, Ready, Secrecy};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
-use super::{
-    kernels::{Batch, Constants, Machine, Program, choice, mask},
+use crate::{
+    config::ModSqrtConfig,
+    error::{Error, Result},
+    kernel::{Batch, Constants, RootKernel, StepList, choice, mask},
     number,
     plan::ModSqrt,
     prime::{self, Modulus},
-    program::{self, HEAD, section},
+    steps::{self, HEAD, section},
 };
-use crate::{Error, Result};
 
-/// Bits that each of the two primes of a key may have.
+/// The bits that each of the two primes of a key may have.
 pub const PRIME_BITS: std::ops::RangeInclusive<u32> = 512..=2048;
 
-/// Bytes at the end of a message that are repeated behind it. A root that is not the message has them with a probability of 2^−128.
+/// The bytes at the end of a message that encryption repeats after it. A wrong root has this redundancy with a
+/// probability of 2^−128.
 pub const REDUNDANCY: usize = 16;
 
 /// The modulus n = p q, which encrypts.
@@ -29,11 +31,10 @@ pub const REDUNDANCY: usize = 16;
 pub struct PublicKey(BoxedUint);
 
 impl PublicKey {
-    /// Makes a key from its modulus.
+    /// Makes a key from its modulus. Whether it is the product of two primes cannot be checked without them.
     ///
     /// # Errors
-    /// [`Error::ModulusBits`] unless it has 1023 to 4096 bits; [`Error::EvenModulus`] if it is even. Whether it is the
-    /// product of two primes is not known without them.
+    /// [`Error::ModulusBits`] unless it has 1023 to 4096 bits; [`Error::EvenModulus`] if it is even.
     pub fn new(modulus: &BoxedUint) -> Result<Self> {
         let (bits, expected) = (modulus.bits(), 2 * PRIME_BITS.start() - 1..=2 * PRIME_BITS.end());
         if !expected.contains(&bits) {
@@ -42,18 +43,18 @@ impl PublicKey {
         Ok(Self(Modulus::new(0, modulus)?.value().clone()))
     }
 
-    /// Gives the modulus n.
+    /// Returns the modulus n.
     pub fn modulus(&self) -> &BoxedUint {
         &self.0
     }
 
-    /// Counts the bytes of a message: those of the numbers that are all below n, less [`REDUNDANCY`].
+    /// Returns the bytes of a message: ⌊log₂ n / 8⌋ − [`REDUNDANCY`].
     pub fn message_bytes(&self) -> usize {
         (self.0.bits() as usize - 1) / 8 - REDUNDANCY
     }
 }
 
-/// The primes p and q, which decrypt. They are zeroed when the key is dropped, and never printed.
+/// The primes p and q, which decrypt. Dropping the key zeroes them, and its `Debug` output leaves them out.
 pub struct SecretKey {
     p: Zeroizing<BoxedUint>,
     q: Zeroizing<BoxedUint>,
@@ -66,7 +67,7 @@ impl fmt::Debug for SecretKey {
 }
 
 impl SecretKey {
-    /// Draws a key of two random primes of so many bits each.
+    /// Draws a key of two random primes of `prime_bits` bits each.
     ///
     /// # Errors
     /// [`Error::ModulusBits`] unless `prime_bits` is 512 to 2048; [`Error::Randomness`] if the system gives no random
@@ -84,8 +85,8 @@ impl SecretKey {
         }
     }
 
-    /// Makes a key from two primes of the same number of limbs ([`limbs`](super::limbs)). Whether they are primes is
-    /// tested when they are used ([`Decryption::new`]).
+    /// Makes a key from two primes of the same number of limbs ([`limbs`](crate::limbs)). [`Decryption::new`] tests
+    /// whether they are prime.
     ///
     /// # Errors
     /// [`Error::ModulusBits`] unless both have 512 to 2048 bits; [`Error::RabinPrime`] unless both are 3 modulo 4 and
@@ -109,35 +110,43 @@ impl SecretKey {
         Ok(Self { p: own(p), q: own(q) })
     }
 
-    /// Gives the key that encrypts.
+    /// Returns the key that encrypts.
     pub fn public(&self) -> PublicKey {
         PublicKey(self.p.concatenating_mul(&*self.q))
     }
 }
 
-/// Encrypts on a device: c = m² mod n, for m the message with its last [`REDUNDANCY`] bytes repeated, as a big-endian
-/// number.
+/// Encrypts on a device: c = m² mod n, where m is the message with its last [`REDUNDANCY`] bytes repeated, as a
+/// big-endian number.
 ///
-/// **A research primitive, not a padded encryption scheme.** Equal messages have equal ciphertexts, whoever may have chosen
-/// ciphertexts decrypted learns the key where the redundancy is left out, and nothing is authenticated. What is secret
-/// in a protocol belongs in a scheme with random padding.
+/// **A research primitive, not a padded encryption scheme.** Equal messages have equal ciphertexts, and nothing is
+/// authenticated. Without the redundancy, an attacker who has chosen ciphertexts decrypted learns the key. Use a scheme
+/// with random padding for the secrets of a protocol.
 ///
-/// Source: Rabin, "Digitalized signatures and public-key functions as intractable as factorization", MIT/LCS/TR-212 (1979); with
-/// redundancy as in Menezes, van Oorschot and Vanstone, "Handbook of applied cryptography", section 8.3.
+/// Source: Rabin, "Digitalized signatures and public-key functions as intractable as factorization", MIT/LCS/TR-212
+/// (1979); with redundancy as in Menezes, van Oorschot and Vanstone, "Handbook of applied cryptography", section 8.3.
 #[derive(Debug)]
 pub struct Encryption {
     key: PublicKey,
     queue: Queue,
-    machine: std::sync::Arc<Machine>,
+    plan: Arc<EncryptionPlan>,
+}
+
+/// What every queue shares.
+#[derive(Debug)]
+struct EncryptionPlan {
+    kernel: Arc<RootKernel>,
     constants: Constants,
-    program: Program,
+    squares: StepList,
+    /// When all that was uploaded is on the device.
+    ready: Ready,
 }
 
 impl Encryption {
     /// Makes a plan for a key on a queue (`&device` is its default one).
     ///
     /// # Errors
-    /// [`Error::Device`] if a kernel does not compile, if the device has no room for the constants, or if it fails.
+    /// [`Error::Device`] if the kernel does not compile, if the device has no room for the constants, or if it fails.
     pub fn new(queue: impl Into<Queue>, key: &PublicKey) -> Result<Self> {
         let queue = queue.into();
         let modulus = Modulus::new(0, &key.0)?;
@@ -145,19 +154,27 @@ impl Encryption {
         let mut words = vec![0; stride];
         modulus.store(&mut words);
         let constants = Constants { words: queue.upload(&words)?, moduli: 1, stride: stride as u32 };
-        let machine = Machine::new(queue.device(), modulus.limbs)?;
-        let program = Program::new(&queue, &program::squares())?;
-        Ok(Self { key: key.clone(), queue, machine, constants, program })
+        let kernel = RootKernel::new(queue.device(), modulus.limbs)?;
+        let squares = StepList::new(&queue, &steps::squares())?;
+        let ready = Ready::behind(&queue)?;
+        Ok(Self { key: key.clone(), queue, plan: Arc::new(EncryptionPlan { kernel, constants, squares, ready }) })
+    }
+
+    /// Returns the same plan for work on `queue`.
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        Self { key: self.key.clone(), queue: queue.clone(), plan: Arc::clone(&self.plan) }
     }
 
     /// Computes the ciphertext of each message, by two multiplications modulo n. Waits for the device.
     ///
     /// # Errors
     /// [`Error::MessageLength`] unless each has [`PublicKey::message_bytes`] bytes. [`Error::Device`] with
-    /// [`DeviceError::TooLarge`] if a thread of the device may not do as much as one multiplication takes,
+    /// [`DeviceError::WrongDevice`] if the queue is of another device, with nothing uploaded; with
+    /// [`DeviceError::TooLarge`] if one multiplication exceeds the loop iterations of a thread,
     /// [`DeviceError::OutOfMemory`] if the device has no room for messages, ciphertexts and scratch,
     /// [`DeviceError::Driver`] if a call of the driver fails, [`DeviceError::Lost`] if the device is gone.
-    pub fn encrypt<M: AsRef<[u8]>>(&self, messages: &[M]) -> Result<Vec<BoxedUint>> {
+    pub fn encrypt_host<M: AsRef<[u8]>>(&self, messages: &[M]) -> Result<Vec<BoxedUint>> {
         let expected = self.key.message_bytes();
         for (index, message) in messages.iter().enumerate() {
             let actual = message.as_ref().len();
@@ -165,7 +182,10 @@ impl Encryption {
                 return Err(Error::MessageLength { index, expected, actual });
             }
         }
-        let (device, limbs) = (self.machine.device(), self.machine.limbs());
+        let EncryptionPlan { kernel, constants, squares, ready } = &*self.plan;
+        let (device, limbs) = (kernel.device(), kernel.limbs());
+        let queue = self.queue.expect_device(device)?;
+        ready.wait(queue)?;
         let mut words = Zeroizing::new(vec![0; limbs * messages.len()]);
         for (words, message) in words.chunks_exact_mut(limbs).zip(messages) {
             // It does not grow, which would leave a copy behind.
@@ -175,25 +195,25 @@ impl Encryption {
             let number = Zeroizing::new(BoxedUint::from_be_slice_truncated(&bytes, 32 * limbs as u32));
             number::store(&number, words);
         }
-        let values = self.queue.upload_with(&words, Secrecy::Secret)?;
+        let values = queue.upload_with(&words, Secrecy::Secret)?;
         let mut out = device.alloc_with(words.len(), Secrecy::Secret)?;
         let mut mask = device.alloc_with(messages.len(), Secrecy::Secret)?;
         let batch = Batch {
-            constants: &self.constants,
+            constants,
             indices: None,
             values: values.as_view(),
             out: out.as_view_mut(),
             mask: mask.as_view_mut(),
             choice: choice::ANY,
         };
-        self.machine.run(&self.queue, &self.program, batch)?;
-        Ok(self.queue.read(&out)?.chunks_exact(limbs).map(number::load).collect())
+        kernel.run(queue, squares, batch)?;
+        Ok(queue.read(&out)?.chunks_exact(limbs).map(number::load).collect())
     }
 }
 
-/// Decrypts on a device: takes the roots modulo p and modulo q there, both in one batch, makes the four roots modulo n
-/// of them by the Chinese remainder theorem on the host, and of these finds the one with the redundancy. See
-/// [`Encryption`] for what this is not.
+/// Decrypts on a device: takes the roots modulo p and modulo q in one batch. The host combines them into the four roots
+/// modulo n by the Chinese remainder theorem, and picks the one with the redundancy. [`Encryption`] says what this
+/// scheme is not.
 pub struct Decryption {
     roots: ModSqrt,
     public: PublicKey,
@@ -217,17 +237,18 @@ impl Drop for Decryption {
 }
 
 impl Decryption {
-    /// Makes a plan for a key on a queue (`&device` is its default one). What the device holds of it is zeroed when it is given
-    /// back.
+    /// Makes a plan for a key on a queue (`&device` is its default one). The device zeroes its copy of the key when the
+    /// plan is dropped.
     ///
     /// # Errors
-    /// [`Error::Composite`] if p, number 0, or q, number 1, is no prime; and the errors of [`ModSqrt::with_primes`] of
-    /// the device and the system, for the same reasons.
+    /// [`Error::Composite`] if p, number 0, or q, number 1, is no prime; [`Error::Randomness`] if the system gives no
+    /// random bytes for the tests. [`Error::Device`] if the kernel does not compile, if the device has no room for the
+    /// constants, or if it fails.
     pub fn new(queue: impl Into<Queue>, key: &SecretKey) -> Result<Self> {
         let primes = [(*key.p).clone(), (*key.q).clone()].map(Zeroizing::new);
         let [p, q] = &primes;
         let both = Zeroizing::new(vec![(**p).clone(), (**q).clone()]);
-        let roots = ModSqrt::with_primes(queue, &both, Secrecy::Secret)?;
+        let roots = ModSqrt::with_primes(queue, &both, ModSqrtConfig::default().secrecy(Secrecy::Secret))?;
         let odd = Option::<Odd<BoxedUint>>::from(p.to_odd()).ok_or(Error::EvenModulus { index: 0 })?;
         let non_zero =
             |x: &BoxedUint, index| Option::<NonZero<BoxedUint>>::from(x.to_nz()).ok_or(Error::EvenModulus { index });
@@ -236,20 +257,27 @@ impl Decryption {
         Ok(Self { roots, public: key.public(), p, q, inverse: Zeroizing::new(inverse) })
     }
 
-    /// Gives the message of each ciphertext; `None` where none of the four roots has the redundancy, or where there is
-    /// no root at all: the ciphertext is not one of this key. 5/4 of the bits of n in multiplications modulo p and q.
-    /// Waits for the device.
+    /// Returns the same plan for work on `queue`.
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        let (public, inverse) = (self.public.clone(), self.inverse.clone());
+        Self { roots: self.roots.on(queue), public, p: self.p.clone(), q: self.q.clone(), inverse }
+    }
+
+    /// Decrypts each ciphertext; `None` where no root has the redundancy, or where there is no root: the ciphertext is
+    /// not one of this key. For n of k bits, this takes 5/4 k multiplications modulo p and q. Waits for the device.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] for a ciphertext that is not below n. [`Error::Device`] with [`DeviceError::TooLarge`] if a
-    /// thread of the device may not do as much as one multiplication takes, [`DeviceError::OutOfMemory`] if the device
-    /// has no room for two roots of each ciphertext and scratch, [`DeviceError::Driver`] if a call of the driver fails,
-    /// [`DeviceError::Lost`] if the device is gone.
-    pub fn decrypt(&self, ciphertexts: &[BoxedUint]) -> Result<Vec<Option<Zeroizing<Vec<u8>>>>> {
+    /// [`Error::NotReduced`] for a ciphertext that is not below n. [`Error::Device`] with [`DeviceError::WrongDevice`]
+    /// if the queue is of another device, with nothing uploaded; with [`DeviceError::TooLarge`] if one multiplication
+    /// exceeds the loop iterations of a thread, [`DeviceError::OutOfMemory`] if the device has no room for two roots of
+    /// each ciphertext and scratch, [`DeviceError::Driver`] if a call of the driver fails, [`DeviceError::Lost`] if the
+    /// device is gone.
+    pub fn decrypt_host(&self, ciphertexts: &[BoxedUint]) -> Result<Vec<Option<Zeroizing<Vec<u8>>>>> {
         if let Some(index) = ciphertexts.iter().position(|c| *c >= self.public.0) {
-            return Err(Error::TooLarge { index });
+            return Err(Error::NotReduced { index });
         }
-        let (queue, limbs, count) = (self.roots.queue(), self.roots.limbs(), ciphertexts.len());
+        let (queue, limbs, count) = (self.roots.own_queue()?, self.roots.limbs(), ciphertexts.len());
         let device = queue.device();
         let precision = self.public.0.bits_precision();
         let rest = |prime: &NonZero<BoxedUint>| {
@@ -262,7 +290,7 @@ impl Decryption {
         let (values, indices) = (queue.upload_with(&values, Secrecy::Secret)?, queue.upload(&indices)?);
         let mut roots = device.alloc_with(values.len(), Secrecy::Secret)?;
         let mut found = device.alloc_with(2 * count, Secrecy::Secret)?;
-        self.roots.sqrt_mixed(&indices, &values, &mut roots, &mut found)?;
+        self.roots.sqrt_indexed(&indices, &values, &mut roots, &mut found)?;
         let (roots, found) = (Zeroizing::new(queue.read(&roots)?), Zeroizing::new(queue.read(&found)?));
         let (of_p, of_q) = roots.split_at(limbs * count);
         let messages = (0..count).into_par_iter().map(|i| {
@@ -288,7 +316,8 @@ impl Decryption {
             let whole = zeros.iter().all(|byte| *byte == 0) && message.ends_with(redundancy);
             whole.then(|| Zeroizing::new(message.to_vec()))
         });
-        // Two roots may be equal where a message is 0 modulo a prime; different messages have the same ciphertext once in 2^126.
+        // Two roots may be equal where a message is 0 modulo a prime; different messages have the same ciphertext once
+        // in 2^126.
         let mut messages: Vec<_> = messages.collect();
         messages.dedup();
         match messages.len() {
@@ -335,21 +364,21 @@ mod tests {
         let messages: Vec<Vec<u8>> =
             (0..20u8).map(|i| (0..bytes as u8).map(|j| j.wrapping_mul(37) ^ i.wrapping_mul(91)).collect()).collect();
         let messages = [messages, vec![vec![0; bytes], vec![255; bytes]]].concat();
-        let ciphertexts = Encryption::new(&device, &public).unwrap().encrypt(&messages).unwrap();
+        let ciphertexts = Encryption::new(&device, &public).unwrap().encrypt_host(&messages).unwrap();
         let n = big(&p) * big(&q);
         for (message, ciphertext) in messages.iter().zip(&ciphertexts) {
             let number = BigUint::from_bytes_be(&[&message[..], &message[bytes - 16..]].concat());
             assert_eq!(big(ciphertext), &number * &number % &n);
         }
         let decryption = Decryption::new(&device, &key).unwrap();
-        let decrypted = decryption.decrypt(&ciphertexts).unwrap();
+        let decrypted = decryption.decrypt_host(&ciphertexts).unwrap();
         assert!(decrypted.iter().zip(&messages).all(|(found, message)| found.as_deref() == Some(message)));
         // Squares without the redundancy, and what is no square.
         let foreign = [4u32, 5, 6, 7].map(BoxedUint::from);
-        assert!(decryption.decrypt(&foreign).unwrap().iter().all(Option::is_none));
+        assert!(decryption.decrypt_host(&foreign).unwrap().iter().all(Option::is_none));
         let n = public.modulus().clone();
-        assert_eq!(decryption.decrypt(&[n]).unwrap_err(), Error::TooLarge { index: 0 });
-        let short = Encryption::new(&device, &public).unwrap().encrypt(&[vec![0; bytes], vec![0; bytes - 1]]);
+        assert_eq!(decryption.decrypt_host(&[n]).unwrap_err(), Error::NotReduced { index: 0 });
+        let short = Encryption::new(&device, &public).unwrap().encrypt_host(&[vec![0; bytes], vec![0; bytes - 1]]);
         assert_eq!(short.unwrap_err(), Error::MessageLength { index: 1, expected: bytes, actual: bytes - 1 });
     }
 

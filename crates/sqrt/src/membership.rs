@@ -1,5 +1,5 @@
-//! How membership in the subgroup of prime order is decided, with one multiplication by a short scalar where the curve has an
-//! endomorphism for it.
+//! How membership in the subgroup of prime order is decided, with one multiplication by a short scalar where the curve
+//! has an endomorphism for it.
 
 use std::any::type_name;
 
@@ -9,12 +9,13 @@ use evariste_backend::Device;
 use evariste_curve::{CurveConstant, CurveError, DeviceCurve, expect_generator};
 use num_bigint::BigUint;
 
-use crate::{Result, RootField};
+use crate::{RootField, error::Result};
 
 /// The largest β of an extension by the root of −β that is computed with in lanes of the CPU.
 pub(crate) const MAX_BETA: u8 = 6;
 
-/// k P = (ends[0] x, ends[1] y), or of the conjugates of x and y, for the points of the subgroup alone; without ends, k P = 0.
+/// k P = (ends[0] x, ends[1] y), or of the conjugates of x and y, for the points of the subgroup alone; without ends, k
+/// P = 0.
 #[derive(Clone, Debug)]
 pub(crate) struct Membership<F> {
     pub(crate) scalar: BigUint,
@@ -23,7 +24,8 @@ pub(crate) struct Membership<F> {
 }
 
 impl<F: RootField> Membership<F> {
-    /// [`Membership::of`], of a curve whose generator has the order that is claimed, and whose cofactor is one that it may have.
+    /// [`Membership::of`], of a curve whose generator has the order that is claimed, and whose cofactor is one that it
+    /// may have.
     pub(crate) fn checked<C: DeviceCurve<BaseField = F>>(device: &Device) -> Result<Option<Self>> {
         expect_generator::<C>(device)?;
         // The numbers of points of curves over q elements are those between (√q − 1)² and (√q + 1)².
@@ -52,10 +54,10 @@ impl<F: RootField> Membership<F> {
         Some(short.unwrap_or(Self { scalar: order, ends: None, conjugate: false }))
     }
 
-    /// In the family of Barreto, Lynn and Scott with embedding degree 12, r = z⁴ − z² + 1. For φ(x, y) = (β x, y) with a
-    /// primitive third root of unity β, φ² + φ + 1 = 0 on the whole curve. If z² P = −φ(P), then r P = (z⁴ − z² + 1) P =
-    /// (φ² + φ + 1) P = 0. Of both β one has this on the subgroup. Bowe, "Faster subgroup checks for BLS12-381" (2019), in the form of
-    /// Scott, "A note on group membership tests" (2021).
+    /// In the family of Barreto, Lynn and Scott with embedding degree 12, r = z⁴ − z² + 1. For φ(x, y) = (β x, y) with
+    /// a primitive third root of unity β, φ² + φ + 1 = 0 on the whole curve. If z² P = −φ(P), then r P = (z⁴ − z² + 1)
+    /// P = (φ² + φ + 1) P = 0. Of both β one has this on the subgroup. Bowe, "Faster subgroup checks for BLS12-381"
+    /// (2019), in the form of Scott, "A note on group membership tests" (2021).
     fn of_first_group<C: DeviceCurve<BaseField = F>>(order: &BigUint) -> Option<Self> {
         let square = order.sqrt() + 1u8;
         let z = square.sqrt();
@@ -68,12 +70,13 @@ impl<F: RootField> Membership<F> {
         Self::tried::<C>(&square, candidates, false)
     }
 
-    /// For ψ = the Frobenius endomorphism brought to the twist, or its negative: of degree p, so that ψ² − t ψ + p = 0 with |t| ≤
-    /// 2 √p. Where p = n r ± k for a short k > 0, ψ = k on the subgroup for one such ψ, where t = k + p / k = k ± 1 modulo r, and
-    /// t itself as both are short beside r. If ψ(P) = k P, then 0 = (k² − t k + p) P = (p ∓ k) P = n r P; and n has no factor in
-    /// common with the cofactor of the twist, which is checked, so that r P = 0. In the family of Barreto, Lynn and Scott k = |z|
-    /// (Scott's paper), and in that of Barreto and Naehrig k = 6 z² with n = 1 (El Housni, Guillevic and Piellard, "Co-factor
-    /// clearing and subgroup membership testing on pairing-friendly curves", 2022, section 4.3).
+    /// For ψ = the Frobenius endomorphism brought to the twist, or its negative: of degree p, so that ψ² − t ψ + p = 0
+    /// with |t| ≤ 2 √p. Where p = n r ± k for a short k > 0, ψ = k on the subgroup for one such ψ, where t = k + p / k
+    /// = k ± 1 modulo r, and t itself as both are short beside r. If ψ(P) = k P, then 0 = (k² − t k + p) P = (p ∓ k) P
+    /// = n r P; and n has no factor in common with the cofactor of the twist, which is checked, so that r P = 0. In the
+    /// family of Barreto, Lynn and Scott k = |z| (Scott's paper), and in that of Barreto and Naehrig k = 6 z² with n =
+    /// 1 (El Housni, Guillevic and Piellard, "Co-factor clearing and subgroup membership testing on pairing-friendly
+    /// curves", 2022, section 4.3).
     fn of_second_group<C: DeviceCurve<BaseField = F>>(order: &BigUint) -> Option<Self> {
         let p: BigUint = F::BasePrimeField::MODULUS.into();
         let (below, above) = (&p % order, order - &p % order);

@@ -6,26 +6,25 @@ use crypto_bigint::{
 };
 
 #[cfg(doc)]
-use super::ModSqrt;
-use super::{
+use crate::{config::RootChoice, plan::ModSqrt};
+use crate::{
+    error::{Error, Result},
     number::{MAX_BITS, MIN_RANDOM_BITS},
     prime,
 };
-#[cfg(doc)]
-use crate::Choice;
-use crate::{Error, Result};
 
-/// A puzzle that takes its client about as many squarings modulo a prime, one after the other, as the prime has bits, and its
-/// server one multiplication: a square, of which the smaller root is asked for. The other one, p minus it, is no solution: so a
-/// puzzle has one solution, and who has solved one has not solved two.
+/// A client puzzle: a square modulo a prime p of k bits, whose solution is the smaller of its two roots.
 ///
-/// A server gives one to whoever asks for something costly, and does it when the solution comes back. The squarings of one
-/// puzzle cannot be divided among processors, but many puzzles can be solved at once, by a client with a GPU too
-/// ([`ModSqrt::sqrt_host`] of their squares, with [`Choice::Smaller`]): the length of the prime is to be chosen with that in mind. The
-/// server keeps what it drew, or has it authenticated, and takes each puzzle once.
+/// The client takes about k squarings, one after the other, and the server one multiplication. A puzzle has one
+/// solution, since p minus the smaller root is refused.
 ///
-/// Source: Jerschow and Mauve, "Modular square root puzzles: design of non-parallelizable and non-interactive client puzzles",
-/// Computers & Security 35 (2013).
+/// A server sends a puzzle to a client that asks for something costly, and does the work when the solution comes back.
+/// The squarings of one puzzle cannot be divided among processors. A client with a GPU can solve many puzzles at once
+/// ([`ModSqrt::sqrt_host`] of their squares, with [`RootChoice::Smaller`]): choose the length of the prime with that in
+/// mind. The server must remember or authenticate its puzzles, and accept each solution once.
+///
+/// Source: Jerschow and Mauve, "Modular square root puzzles: design of non-parallelizable and non-interactive client
+/// puzzles", Computers & Security 35 (2013).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Puzzle {
     prime: BoxedUint,
@@ -33,7 +32,7 @@ pub struct Puzzle {
 }
 
 impl Puzzle {
-    /// Draws a random prime for puzzles, ≡ 3 (mod 4), of so many bits: once, for many puzzles.
+    /// Draws a random prime ≡ 3 (mod 4) of `bits` bits. One prime serves many puzzles.
     ///
     /// # Errors
     /// [`Error::ModulusBits`] unless `bits` is 64 to 4096; [`Error::Randomness`] if the system gives no random bytes.
@@ -44,8 +43,8 @@ impl Puzzle {
         Ok((*prime::random(bits)?).clone())
     }
 
-    /// Draws a puzzle with a prime of the server, ≡ 3 (mod 4) as that of [`Puzzle::draw_prime`] is: of others,
-    /// [`Puzzle::solve`] finds no root. It is the square of a random number, which is forgotten.
+    /// Draws a puzzle: the square of a random number modulo the server's prime. The prime must be ≡ 3 (mod 4), as that
+    /// of [`Puzzle::draw_prime`] is; otherwise [`Puzzle::solve`] finds no root.
     ///
     /// # Errors
     /// [`Error::ModulusBits`] unless the prime has 2 to 4096 bits; [`Error::EvenModulus`] if it is even;
@@ -60,16 +59,16 @@ impl Puzzle {
         Ok(Self { prime: modulus.value().clone(), square })
     }
 
-    /// Makes the puzzle that a client got.
+    /// Makes a puzzle from its prime and its square, as the client received them. Whether the prime is one is not
+    /// tested: puzzles with composites have no solution.
     ///
     /// # Errors
     /// [`Error::ModulusBits`] unless the prime has 2 to 4096 bits; [`Error::EvenModulus`] if it is even;
-    /// [`Error::TooLarge`] unless the square is below it. Whether it is a prime is not tested: of what is none, no
-    /// solution is found.
+    /// [`Error::NotReduced`] unless the square is below it.
     pub fn new(prime: &BoxedUint, square: &BoxedUint) -> Result<Self> {
         let modulus = prime::Modulus::new(0, prime)?;
         if square >= prime {
-            return Err(Error::TooLarge { index: 0 });
+            return Err(Error::NotReduced { index: 0 });
         }
         Ok(Self {
             prime: modulus.value().clone(),
@@ -77,19 +76,19 @@ impl Puzzle {
         })
     }
 
-    /// Gives the modulus.
+    /// Returns the modulus.
     pub fn prime(&self) -> &BoxedUint {
         &self.prime
     }
 
-    /// Gives the number of which the smaller root is asked for.
+    /// Returns the square.
     pub fn square(&self) -> &BoxedUint {
         &self.square
     }
 
-    /// Does the client's work, on one core: computes the power (p + 1)/4 of the square, and gives that or its opposite, whichever
-    /// is smaller. `None` where it is no root, so that the puzzle is none. For many puzzles with one prime there is
-    /// [`ModSqrt::sqrt_host`], with [`Choice::Smaller`].
+    /// Solves the puzzle on one core, as its client does: computes a^((p + 1)/4) for the square a and returns the
+    /// smaller of it and its opposite; `None` if it is no root. For many puzzles with one prime use
+    /// [`ModSqrt::sqrt_host`] with [`RootChoice::Smaller`].
     pub fn solve(&self) -> Option<BoxedUint> {
         let odd = Option::<Odd<BoxedUint>>::from(self.prime.to_odd())?;
         let params = BoxedMontyParams::new_vartime(odd);
@@ -100,7 +99,7 @@ impl Puzzle {
         self.verify(&smaller).then_some(smaller)
     }
 
-    /// Does the server's work: tells whether a number is the smaller root, which is at most (p − 1)/2. One multiplication.
+    /// Returns whether a number is the smaller root, at most (p − 1)/2, as the server checks it: one multiplication.
     pub fn verify(&self, root: &BoxedUint) -> bool {
         let modulus = Option::<NonZero<BoxedUint>>::from(self.prime.to_nz());
         *root <= self.prime.wrapping_shr_vartime(1)
@@ -113,7 +112,8 @@ impl Puzzle {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::number::MIN_BITS, *};
+    use super::*;
+    use crate::number::MIN_BITS;
 
     #[test]
     fn puzzles_are_solved_and_checked() {
@@ -141,7 +141,7 @@ mod tests {
         assert!(!puzzle.verify(&root.wrapping_add(BoxedUint::one())));
         assert!(!puzzle.verify(&root.resize_unchecked(320).wrapping_add(&prime)), "not below the prime");
         assert!(Puzzle::new(&prime, &prime.wrapping_sub(BoxedUint::one())).unwrap().solve().is_none(), "no square");
-        assert_eq!(Puzzle::new(&prime, &prime).unwrap_err(), Error::TooLarge { index: 0 });
+        assert_eq!(Puzzle::new(&prime, &prime).unwrap_err(), Error::NotReduced { index: 0 });
         let bits = |least, actual| Error::ModulusBits { index: 0, expected: least..=MAX_BITS, actual };
         assert_eq!(Puzzle::draw_prime(63).unwrap_err(), bits(MIN_RANDOM_BITS, 63));
         assert_eq!(Puzzle::draw(&BoxedUint::one()).unwrap_err(), bits(MIN_BITS, 1));

@@ -14,14 +14,15 @@ use evariste_backend::{
 
 use crate::THREADS;
 
-/// Most elements and words of a launch: kernels count them by 32 bits, and may count past the end by less than this leaves.
+/// Most elements and words of a launch: kernels count them by 32 bits, and may count past the end by less than this
+/// leaves.
 const MOST: u32 = u32::MAX - u16::MAX as u32;
 
 /// Words that a CPU thread takes at a time.
 const GRAIN: usize = 1 << 13;
 
 /// Indices up to which one CPU thread goes through all: it needs no atomics, which take four times as long.
-const CLAIMS: usize = 1 << 14;
+const SERIAL: usize = 1 << 14;
 
 params! {
     struct GatherParams {
@@ -30,33 +31,33 @@ params! {
         count: u32,
     }
 
-    struct ClaimParams {
+    struct LastWriterParams {
         /// Places, and indices of such.
         len: u32,
         count: u32,
     }
 }
 
-/// Elements that are read from places given by index, or put there. Of any type whose size is a multiple of 4 bytes: kernels see
-/// words. They are compiled at their first use and kept.
+/// Gathers and scatters the elements of a buffer by index, for any type whose size is a multiple of 4 bytes: kernels
+/// see words. A call compiles its kernels the first time.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
 /// use evariste_backend::Device;
-/// use evariste_primitives::ByIndex;
+/// use evariste_primitives::GatherScatter;
 ///
 /// let device = Device::best()?;
-/// let by_index = ByIndex::<u64>::new(&device);
+/// let gather_scatter = GatherScatter::<u64>::new(&device);
 /// let a = device.upload::<u64>(&[10, 11, 12])?;
 /// let mut out = device.alloc(4)?;
-/// by_index.gather(&a, &device.upload(&[2, 0, 7, 2])?, &mut out)?;
+/// gather_scatter.gather(&a, &device.upload(&[2, 0, 7, 2])?, &mut out)?;
 /// assert_eq!(out.to_vec()?, [12, 10, 0, 12]);
-/// by_index.scatter(&a, &device.upload(&[3, 0, 3])?, &mut out)?;
+/// gather_scatter.scatter(&a, &device.upload(&[3, 0, 3])?, &mut out)?;
 /// assert_eq!(out.to_vec()?, [11, 10, 0, 12]);
 /// # Ok(())
 /// # }
 /// ```
-pub struct ByIndex<T> {
+pub struct GatherScatter<T> {
     /// Of the kernels, which are made later: a queue of another device is refused.
     device: Device,
     queue: Queue,
@@ -68,7 +69,7 @@ pub struct ByIndex<T> {
 #[derive(Default)]
 struct Kernels {
     gather: [LazyKernel<GatherParams>; 2],
-    claim: LazyKernel<ClaimParams>,
+    last_writer: LazyKernel<LastWriterParams>,
 }
 
 /// What the indices of a launch mean.
@@ -77,36 +78,36 @@ enum Mode {
     /// Elements by their number; others are the type's default value.
     Number,
     /// Elements by one more than their number; where there is none, the output stays.
-    Owner,
+    LastWriter,
 }
 
-impl<T> ByIndex<T> {
-    /// Operations on a queue; `&device` is its default one. Nothing is compiled yet.
+impl<T> GatherScatter<T> {
+    /// Makes a plan on a queue (`&device` is its default one). Compiles nothing.
     pub fn new(queue: impl Into<Queue>) -> Self {
         let queue = queue.into();
         Self { device: queue.device().clone(), queue, kernels: Arc::default(), element: PhantomData }
     }
 
-    /// The same operations, with the same kernels, on a queue of their own.
+    /// Returns the same plan for work on `queue`.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { queue: queue.clone(), ..self.clone() }
     }
 }
 
-impl<T: Element> ByIndex<T> {
-    /// The kernels, for compiling them ahead.
+impl<T: Element> GatherScatter<T> {
+    /// Returns the kernels, for compiling them ahead.
     pub fn kernels() -> Vec<KernelSpec> {
-        vec![gather_spec::<T>(Mode::Number), gather_spec::<T>(Mode::Owner), claim_spec()]
+        vec![gather_spec::<T>(Mode::Number), gather_spec::<T>(Mode::LastWriter), last_writer_spec()]
     }
 
-    /// `out[i] = a[indices[i]]`, and the default value of `T::Host` where the index is beyond the end of `a`.
+    /// Sets `out[i] = a[indices[i]]`, or the default value of `T::Host` if the index is beyond the end of `a`.
     ///
     /// # Errors
-    /// [`Error::Length`] unless there are as many indices as outputs; [`Error::TooLarge`] for more than 2³² − 2¹⁶ elements in `a`
-    /// or `out`; [`Error::WrongDevice`] if one of the three lies on another device. At first use [`Error::Compile`] if the kernel's
-    /// source is refused and [`Error::Unavailable`] where the compiler is missing. [`Error::Driver`] if a call of the driver
-    /// fails, [`Error::Lost`] if the device is gone.
+    /// [`Error::Length`] unless there is an index for each output; [`Error::TooLarge`] for more than 2³² − 2¹⁶ elements
+    /// in `a` or `out`; [`Error::WrongDevice`] if one of the three or the queue is of another device. At the first use
+    /// [`Error::Compile`] if the kernel's source is refused and [`Error::Unavailable`] where the compiler is missing.
+    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is gone.
     pub fn gather<'a>(
         &self,
         a: impl Into<View<'a, T>>,
@@ -120,15 +121,18 @@ impl<T: Element> ByIndex<T> {
         self.launch_gather(Mode::Number, a, indices, out)
     }
 
-    /// `out[indices[i]] = a[i]`, as if one i after the other: of several elements for the same place the last one stays, on every
-    /// device, as a whole. Elements whose index is beyond the end of `out` are dropped, and what no index names keeps its value.
+    /// Sets `out[indices[i]] = a[i]` for ascending i: the last writer wins, with its whole element, on every device.
+    /// Elements whose index is beyond the end of `out` are dropped, and places without an index keep their value.
     ///
-    /// First each place gets the number of the last element for it, in scratch of 4 bytes a place; then every place reads its
+    /// A first kernel finds the last writer of each place, in scratch of 4 bytes a place. A second one copies its
     /// element.
     ///
     /// # Errors
-    /// [`Error::Length`] unless there are as many indices as elements in `a`; [`Error::OutOfMemory`] if the device has no room for
-    /// the scratch; and the other errors of [`ByIndex::gather`], for the same reasons.
+    /// [`Error::Length`] unless there is an index for each element of `a`; [`Error::TooLarge`] for more than 2³² − 2¹⁶
+    /// elements in `a` or `out`; [`Error::WrongDevice`] if one of the three or the queue is of another device;
+    /// [`Error::OutOfMemory`] if the device has no room for the scratch. At the first use [`Error::Compile`] if the
+    /// compiler refuses a kernel and [`Error::Unavailable`] if the compiler is missing. [`Error::Driver`] if a call of
+    /// the driver fails, [`Error::Lost`] if the device is gone.
     pub fn scatter<'a>(
         &self,
         a: impl Into<View<'a, T>>,
@@ -142,14 +146,14 @@ impl<T: Element> ByIndex<T> {
         if len == 0 || count == 0 {
             return Ok(());
         }
-        let kernel = self.kernels.claim.get(&self.device, claim_spec)?;
+        let kernel = self.kernels.last_writer.get(&self.device, last_writer_spec)?;
         let secrecy = Secrecy::of([a.secrecy(), indices.secrecy(), out.secrecy()]);
-        let mut owners = self.device.alloc_with::<u32>(out.len(), secrecy)?;
-        self.queue.clear(&mut owners)?;
-        let (params, args) = (ClaimParams { len, count }, &mut [Arg::read(indices), Arg::write(&mut owners)]);
-        // SAFETY: there are `count` indices and `len` owners, and threads touch only those below.
+        let mut writers = self.device.alloc_with::<u32>(out.len(), secrecy)?;
+        self.queue.clear(&mut writers)?;
+        let (params, args) = (LastWriterParams { len, count }, &mut [Arg::read(indices), Arg::write(&mut writers)]);
+        // SAFETY: there are `count` indices and `len` writers, and threads touch only those below.
         unsafe { kernel.launch(&self.queue, count.div_ceil(THREADS).into(), &params, args) }?;
-        self.launch_gather(Mode::Owner, a, owners.as_view(), out)
+        self.launch_gather(Mode::LastWriter, a, writers.as_view(), out)
     }
 
     /// Of as many indices as outputs, in launches whose words 32 bits count.
@@ -170,6 +174,7 @@ impl<T: Element> ByIndex<T> {
     }
 
     fn expect_here<const N: usize>(&self, devices: [&Device; N]) -> Result<()> {
+        self.queue.expect_device(&self.device)?;
         devices.into_iter().try_for_each(|device| self.device.expect_same("a kernel argument", device))
     }
 
@@ -183,16 +188,16 @@ impl<T: Element> ByIndex<T> {
     }
 }
 
-impl<T> Clone for ByIndex<T> {
+impl<T> Clone for GatherScatter<T> {
     fn clone(&self) -> Self {
         let Self { device, queue, kernels, element } = self;
         Self { device: device.clone(), queue: queue.clone(), kernels: Arc::clone(kernels), element: *element }
     }
 }
 
-impl<T> fmt::Debug for ByIndex<T> {
+impl<T> fmt::Debug for GatherScatter<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ByIndex").field("device", &self.device).finish_non_exhaustive()
+        f.debug_struct("GatherScatter").field("device", &self.device).finish_non_exhaustive()
     }
 }
 
@@ -216,7 +221,8 @@ fn default_limbs<T: Element>() -> Vec<u32> {
     bytes.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect()
 }
 
-/// A function that gives a word of an element, in the language whose constructor of words is `word`: the body after its head.
+/// A function that gives a word of an element, in the language whose constructor of words is `word`: the body after its
+/// head.
 fn chosen_word(limbs: &[u32], lanes: usize, word: &str) -> String {
     let words = limbs.chunks_exact(lanes);
     let words = words.map(|limbs| limbs.iter().map(|limb| format!("{limb:#x}u")).collect::<Vec<_>>().join(", "));
@@ -233,7 +239,7 @@ fn gather_spec<T: Element>(mode: Mode) -> KernelSpec {
     let bindings = [Binding::read("a", word), Binding::read("indices", BindingType::U32), Binding::write("out", word)];
     let (first, keeps) = match mode {
         Mode::Number => (0, false),
-        Mode::Owner => (1, true),
+        Mode::LastWriter => (1, true),
     };
     let variant = match keeps {
         true => format!("elements of {} bytes by owner", T::BYTES),
@@ -299,34 +305,34 @@ fn gather_spec<T: Element>(mode: Mode) -> KernelSpec {
     KernelSpec::new("gather", variant, bindings, body, source).threads(THREADS)
 }
 
-fn claim_spec() -> KernelSpec {
+fn last_writer_spec() -> KernelSpec {
     let bindings = [Binding::read("indices", BindingType::U32), Binding::write("owners", BindingType::Atomic)];
     let source = |language| match language {
         Language::Cuda => evariste_cuda::primitives::CLAIM.into(),
         Language::Wgsl { .. } => evariste_shaders::primitives::CLAIM.into(),
     };
-    let body = |params: &ClaimParams, [indices, owners]: &mut [CpuArg<'_>; 2]| {
+    let body = |params: &LastWriterParams, [indices, writers]: &mut [CpuArg<'_>; 2]| {
         let indices = &indices.read::<u32>()[..params.count as usize];
-        let owners = &mut owners.write::<u32>()[..params.len as usize];
-        if indices.len() <= CLAIMS || rayon::current_num_threads() == 1 {
+        let writers = &mut writers.write::<u32>()[..params.len as usize];
+        if indices.len() <= SERIAL || rayon::current_num_threads() == 1 {
             // Numbers grow.
             for (i, index) in indices.iter().enumerate() {
-                if let Some(owner) = owners.get_mut(*index as usize) {
-                    *owner = i as u32 + 1;
+                if let Some(writer) = writers.get_mut(*index as usize) {
+                    *writer = i as u32 + 1;
                 }
             }
             return;
         }
         // SAFETY: atomics have the layout of their integers, and nothing else sees these while they are borrowed.
-        let owners = unsafe { &*(std::ptr::from_mut(owners) as *const [AtomicU32]) };
+        let writers = unsafe { &*(std::ptr::from_mut(writers) as *const [AtomicU32]) };
         // From the last one on, which stays: those before it, if they are for the same place, only read.
         parallel::ranges(indices.len(), &|range| {
             for i in range.rev() {
-                let claim = i as u32 + 1;
-                if let Some(owner) = owners.get(indices[i] as usize)
-                    && owner.load(Ordering::Relaxed) < claim
+                let number = i as u32 + 1;
+                if let Some(writer) = writers.get(indices[i] as usize)
+                    && writer.load(Ordering::Relaxed) < number
                 {
-                    owner.fetch_max(claim, Ordering::Relaxed);
+                    writer.fetch_max(number, Ordering::Relaxed);
                 }
             }
         });
@@ -366,19 +372,19 @@ mod tests {
     #[test]
     fn elements_go_where_a_loop_would_put_them() {
         let device = Device::cpu();
-        let by_index = ByIndex::<Six>::new(&device);
+        let gather_scatter = GatherScatter::<Six>::new(&device);
         for (len, count) in [(0, 5), (1, 1), (5, 0), (1000, 3000), (40_000, 50_000)] {
             let a: Vec<u32> = (0..count).map(|i| i * 7 + 1).collect();
             let indices: Vec<u32> = (0..count).map(|i| i.wrapping_mul(2_654_435_761) % (len + len / 8 + 1)).collect();
             let before: Vec<u32> = (0..len).map(|i| i + 3).collect();
             let (da, di) = (device.upload::<Six>(&a).unwrap(), device.upload(&indices).unwrap());
             let mut out = device.upload::<Six>(&before).unwrap();
-            by_index.scatter(&da, &di, &mut out).unwrap();
+            gather_scatter.scatter(&da, &di, &mut out).unwrap();
             let mut expected = before.clone();
             reference::scatter(&a, &indices, &mut expected);
             assert_eq!(out.to_vec().unwrap(), expected);
             let mut gathered = device.alloc::<Six>(count as usize).unwrap();
-            by_index.gather(&out, &di, &mut gathered).unwrap();
+            gather_scatter.gather(&out, &di, &mut gathered).unwrap();
             assert_eq!(gathered.to_vec().unwrap(), reference::gather(&expected, &indices));
         }
     }

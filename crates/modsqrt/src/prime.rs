@@ -14,14 +14,14 @@ use crypto_primes::{
 use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
-use super::{
+use crate::{
+    error::{Error, Result},
     number::{self, MAX_BITS, MIN_BITS, MIN_RANDOM_BITS},
-    program::{HEAD, section},
+    steps::{HEAD, section},
 };
-use crate::{Error, Result};
 
-/// Rounds of Miller and Rabin's test with random bases: each lets a composite pass with a probability of at most 1/4, and a
-/// Lucas test comes first, which no composite is known to pass together with base 2.
+/// Rounds of Miller and Rabin's test with random bases: each lets a composite pass with a probability of at most 1/4,
+/// and a Lucas test comes first, which no composite is known to pass together with base 2.
 const ROUNDS: usize = 32;
 
 /// An odd modulus, and Montgomery forms modulo it.
@@ -95,8 +95,8 @@ impl Prime {
     /// Number `index` of the moduli that a caller gave.
     ///
     /// # Errors
-    /// [`Error::Composite`] if it does not pass the tests for primes, [`Error::Randomness`] if the system gives no random bytes
-    /// for these; and the errors of [`Modulus::new`], for the same reasons.
+    /// [`Error::Composite`] if it fails the tests for primes, [`Error::Randomness`] if the system gives no random bytes
+    /// for these, [`Error::ModulusBits`] unless it has 2 to 4096 bits, [`Error::EvenModulus`] if it is even.
     pub(crate) fn new(index: usize, value: &BoxedUint) -> Result<Self> {
         let modulus = Modulus::new(index, value)?;
         if !passes(&modulus.value)? {
@@ -112,8 +112,8 @@ impl Prime {
         (self.modulus.bits - self.adicity).saturating_sub(1)
     }
 
-    /// Writes all sections, for a batch of primes of 2-adicity up to `most`: powers of an element of order 2^s are the last of
-    /// those of one of order 2^most; those before are never divided by, since there is none.
+    /// Writes all sections, for a batch of primes of 2-adicity up to `most`: powers of an element of order 2^s are the
+    /// last of those of one of order 2^most; those before are never divided by, since there is none.
     pub(crate) fn store(&self, most: u32, out: &mut [u32]) {
         let Modulus { limbs, value, .. } = &self.modulus;
         let limbs = *limbs;
@@ -166,8 +166,8 @@ fn base(value: &BoxedUint) -> Result<BoxedUint> {
     Ok(random.rem(&range).resize_unchecked(precision).wrapping_add(small(2)))
 }
 
-/// The smallest number that is no square modulo a prime p with p ≡ 1 (mod 4): it is a prime c, and by the law of quadratic reciprocity
-/// p is no square modulo it.
+/// The smallest number that is no square modulo a prime p with p ≡ 1 (mod 4): it is a prime c, and by the law of
+/// quadratic reciprocity p is no square modulo it.
 fn non_residue(p: &BoxedUint) -> u32 {
     if p.as_words()[0] % 8 == 5 {
         return 2;
@@ -185,8 +185,8 @@ fn non_residue(p: &BoxedUint) -> u32 {
         .unwrap_or(u32::MAX)
 }
 
-/// A random prime ≡ 3 (mod 4) of exactly so many bits, the two highest of which are set: products of two have twice as many. The next one
-/// behind a random start.
+/// A random prime ≡ 3 (mod 4) of exactly so many bits, the two highest of which are set: products of two have twice as
+/// many. The next one behind a random start.
 pub(crate) fn random(bits: u32) -> Result<Zeroizing<BoxedUint>> {
     let precision = 32 * number::limbs(bits) as u32;
     loop {

@@ -1,10 +1,11 @@
 //! What is computed, as a list of steps that all elements of a batch take together.
 //!
-//! An element has an accumulator and [`SLOTS`] slots of its own. Nearly all steps multiply the accumulator by something, modulo
-//! the element's prime and in Montgomery form; what that is may depend on the prime and on what was found before, but whether it
-//! is done does not, so that the threads of a GPU stay together and the work can be cut between any two steps.
+//! An element has an accumulator and [`SLOTS`] slots of its own. Nearly all steps multiply the accumulator by
+//! something, modulo the element's prime and in Montgomery form; what that is may depend on the prime and on what was
+//! found before, but whether it is done does not, so that the threads of a GPU stay together and the work can be cut
+//! between any two steps.
 
-use super::number::MAX_BITS;
+use crate::number::MAX_BITS;
 
 /// Bits of the exponents' digits.
 pub(crate) const WINDOW: u32 = 4;
@@ -187,8 +188,8 @@ fn power(steps: &mut Vec<Step>, bits: u32, section: u32) {
 }
 
 /// The `count` bits, from number `first` on, of the logarithm of the accumulator, of order at most 2^count, to the base
-/// z^(2^(adicity − count)). Both halves of the bits are logarithms of half the length: the low ones that of a power, the high ones
-/// that of what is left when the low ones are divided out.
+/// z^(2^(adicity − count)). Both halves of the bits are logarithms of half the length: the low ones that of a power,
+/// the high ones that of what is left when the low ones are divided out.
 fn logarithm(steps: &mut Vec<Step>, adicity: u32, first: u32, count: u32, slot: u32) {
     if count == 1 {
         steps.push(Step::Bit(first));

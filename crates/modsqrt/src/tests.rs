@@ -1,18 +1,18 @@
 //! Every case on the CPU, the portable backend and the host's CUDA, against another big-integer crate.
 
-use evariste_backend::{Device, Error as DeviceError, Secrecy};
+use evariste_backend::{Device, Error as DeviceError};
 use evariste_emulator::Arithmetic;
 use num_bigint::BigUint;
 
-use super::{
-    BoxedUint, Jacobi, ModSqrt, Outcome,
-    kernels::{Batch, Constants, Machine, Program, THREADS_EACH, choice},
+use crate::{
+    BoxedUint, Error, Jacobi, JacobiConfig, ModSqrt, ModSqrtConfig, Outcome, RootChoice,
+    kernel::{Batch, Constants, RootKernel, StepList, THREADS_EACH, choice},
     limbs,
     prime::{self, Modulus},
-    program::{self, HEAD, Step, section},
+    rabin::{Decryption, Encryption, SecretKey},
     reference,
+    steps::{self, HEAD, Step, section},
 };
-use crate::{Choice, Error};
 
 /// All that this machine has: none is there by chance, so that nothing is skipped where CI says what must be there.
 fn devices() -> Vec<Device> {
@@ -69,7 +69,7 @@ fn values(p: &BigUint, count: usize) -> Vec<BigUint> {
 fn check(device: &Device, primes: &[BigUint], indices: &[u32], values: &[BigUint]) {
     let limbs = limbs(primes[0].bits() as u32);
     let boxes: Vec<BoxedUint> = primes.iter().map(boxed).collect();
-    let plan = ModSqrt::with_primes(device, &boxes, Secrecy::Public).unwrap().choose(Choice::Even);
+    let plan = ModSqrt::with_primes(device, &boxes, ModSqrtConfig::default().choice(RootChoice::Even)).unwrap();
     let input = device.upload(&words(values, limbs)).unwrap();
     let places = device.upload(indices).unwrap();
     let garbage = vec![7; input.len()];
@@ -77,10 +77,10 @@ fn check(device: &Device, primes: &[BigUint], indices: &[u32], values: &[BigUint
     let mut symbols = device.upload(&garbage[..values.len()]).unwrap();
     if primes.len() == 1 {
         plan.sqrt(&input, &mut roots, &mut mask).unwrap();
-        plan.symbols(&input, &mut symbols).unwrap();
+        plan.legendre(&input, &mut symbols).unwrap();
     } else {
-        plan.sqrt_mixed(&places, &input, &mut roots, &mut mask).unwrap();
-        plan.symbols_mixed(&places, &input, &mut symbols).unwrap();
+        plan.sqrt_indexed(&places, &input, &mut roots, &mut mask).unwrap();
+        plan.legendre_indexed(&places, &input, &mut symbols).unwrap();
     }
     let (roots, mask, symbols) = (roots.to_vec().unwrap(), mask.to_vec().unwrap(), symbols.to_vec().unwrap());
     for (i, value) in values.iter().enumerate() {
@@ -97,7 +97,7 @@ fn check(device: &Device, primes: &[BigUint], indices: &[u32], values: &[BigUint
         if value >= p {
             assert_eq!(
                 (root, mask[i], symbols[i]),
-                (BigUint::ZERO, Outcome::TooLarge as u32, Outcome::TooLarge as u32),
+                (BigUint::ZERO, Outcome::NotReduced as u32, Outcome::NotReduced as u32),
                 "{name}"
             );
             continue;
@@ -122,7 +122,8 @@ fn check_one(devices: &[Device], p: &BigUint, count: usize) {
 
 #[test]
 fn primes_of_every_class_are_mixed() {
-    // The largest primes of each odd class modulo 16 below 2^64, some of large 2-adicity, and the largest one of 64 bits with the least.
+    // The largest primes of each odd class modulo 16 below 2^64, some of large 2-adicity, and the largest one of 64
+    // bits with the least.
     let mut primes: Vec<BigUint> = (1..16)
         .step_by(2)
         .map(|class| {
@@ -194,7 +195,7 @@ fn short_composites_are_refused() {
             assert_eq!(plan.unwrap_err(), Error::Composite { index: 0 }, "{n}");
             continue;
         }
-        let plan = plan.unwrap().choose(Choice::Smaller);
+        let plan = plan.unwrap().with_choice(RootChoice::Smaller);
         let numbers = [0, 1, 2, 3, n - 2, n - 1].map(|x| x % n);
         let found = plan.sqrt_host(&numbers.map(BoxedUint::from)).unwrap();
         for (x, root) in numbers.into_iter().zip(found) {
@@ -226,7 +227,8 @@ fn long_primes() {
     check_one(&devices[..1], &below(4096, 2549), 4);
 }
 
-/// All kinds of steps, with a short exponent and too short a logarithm: what comes out is no root, but the same everywhere.
+/// All kinds of steps, with a short exponent and too short a logarithm: what comes out is no root, but the same
+/// everywhere.
 #[test]
 fn few_steps_of_long_numbers() {
     let cpu = Device::cpu();
@@ -245,8 +247,8 @@ fn few_steps_of_long_numbers() {
 
 /// The roots and mask of a program that is cut short.
 fn run_few(device: &Device, modulus: &BigUint, adicity: u32, values: &[BigUint]) -> [Vec<u32>; 2] {
-    let machine = Machine::new(device, limbs(modulus.bits() as u32)).unwrap();
-    let limbs = machine.limbs();
+    let kernel = RootKernel::new(device, limbs(modulus.bits() as u32)).unwrap();
+    let limbs = kernel.limbs();
     let stride = prime::stride(limbs, adicity);
     let mut words = vec![0; stride];
     Modulus::new(0, &boxed(modulus)).unwrap().store(&mut words);
@@ -259,8 +261,8 @@ fn run_few(device: &Device, modulus: &BigUint, adicity: u32, values: &[BigUint])
     let (mut out, mut mask) = (device.alloc(input.len()).unwrap(), device.alloc(values.len()).unwrap());
     // Without the comparison, which no element would pass.
     let steps: Vec<Step> =
-        program::roots(8, adicity).into_iter().filter(|step| !matches!(step, Step::Check(_))).collect();
-    let program = Program::new(&device.default_queue(), &steps).unwrap();
+        steps::roots(8, adicity).into_iter().filter(|step| !matches!(step, Step::Check(_))).collect();
+    let program = StepList::new(&device.default_queue(), &steps).unwrap();
     let batch = Batch {
         constants: &constants,
         indices: None,
@@ -269,7 +271,7 @@ fn run_few(device: &Device, modulus: &BigUint, adicity: u32, values: &[BigUint])
         mask: mask.as_view_mut(),
         choice: choice::SMALLER,
     };
-    machine.run(&device.default_queue(), &program, batch).unwrap();
+    kernel.run(&device.default_queue(), &program, batch).unwrap();
     [out, mask].map(|buffer| buffer.to_vec().unwrap())
 }
 
@@ -290,22 +292,22 @@ fn jacobi(mut a: BigUint, mut n: BigUint) -> u32 {
 fn check_symbols(device: &Device, moduli: &[BigUint], indices: &[u32], values: &[BigUint]) {
     let limbs = limbs(moduli[0].bits() as u32);
     let boxes: Vec<BoxedUint> = moduli.iter().map(boxed).collect();
-    let plan = Jacobi::with_moduli(device, &boxes, Secrecy::Public).unwrap();
+    let plan = Jacobi::with_moduli(device, &boxes, JacobiConfig::default()).unwrap();
     assert_eq!((plan.limbs(), plan.moduli()), (limbs, moduli.len()));
     let expected: Vec<u32> = values
         .iter()
         .zip(indices)
         .map(|(value, index)| match moduli.get(*index as usize) {
             None => Outcome::NoPrime as u32,
-            Some(n) if value >= n => Outcome::TooLarge as u32,
+            Some(n) if value >= n => Outcome::NotReduced as u32,
             Some(n) => jacobi(value.clone(), n.clone()),
         })
         .collect();
     let (input, places) = (device.upload(&words(values, limbs)).unwrap(), device.upload(indices).unwrap());
     let mut symbols = device.upload(&vec![7; values.len()]).unwrap();
     match moduli.len() {
-        1 => plan.symbols(&input, &mut symbols).unwrap(),
-        _ => plan.symbols_mixed(&places, &input, &mut symbols).unwrap(),
+        1 => plan.jacobi(&input, &mut symbols).unwrap(),
+        _ => plan.jacobi_indexed(&places, &input, &mut symbols).unwrap(),
     }
     assert_eq!(symbols.to_vec().unwrap(), expected, "{:?}, {} bits", device.info().name, moduli[0].bits());
 }
@@ -350,9 +352,9 @@ fn symbols_of_long_moduli_are_right() {
     let many = values(&n, THREADS_EACH * device.info().parallelism as usize + 3);
     check_symbols(&device, std::slice::from_ref(&n), &vec![0; many.len()], &many);
     let plan = Jacobi::new(&device, &BoxedUint::from(15u32)).unwrap();
-    assert_eq!(plan.jacobi(&[0u32, 1, 2, 3, 7].map(BoxedUint::from)).unwrap(), [0, 1, 1, 0, -1]);
-    assert_eq!(plan.jacobi(&[14u32, 15].map(BoxedUint::from)).unwrap_err(), Error::TooLarge { index: 1 });
-    assert_eq!(plan.jacobi(&[]).unwrap(), []);
+    assert_eq!(plan.jacobi_host(&[0u32, 1, 2, 3, 7].map(BoxedUint::from)).unwrap(), [0, 1, 1, 0, -1]);
+    assert_eq!(plan.jacobi_host(&[14u32, 15].map(BoxedUint::from)).unwrap_err(), Error::NotReduced { index: 1 });
+    assert_eq!(plan.jacobi_host(&[]).unwrap(), []);
 }
 
 #[test]
@@ -360,7 +362,7 @@ fn what_has_no_symbols_is_refused() {
     let device = Device::cpu();
     let plan = |moduli: &[BigUint]| {
         let moduli: Vec<BoxedUint> = moduli.iter().map(boxed).collect();
-        Jacobi::with_moduli(&device, &moduli, Secrecy::Public).unwrap_err()
+        Jacobi::with_moduli(&device, &moduli, JacobiConfig::default()).unwrap_err()
     };
     let good = BigUint::from(9u32);
     assert_eq!(plan(&[]), Error::NoModulus);
@@ -371,14 +373,14 @@ fn what_has_no_symbols_is_refused() {
     assert_eq!(plan(&[good.clone(), below(4097, 1)]), bits(4097));
     assert_eq!(plan(&[good.clone(), below(65, 1)]), Error::ModulusLimbs { index: 1, expected: 2, actual: 4 });
     assert!([0, 1, 4097].into_iter().all(|bits| Jacobi::kernels(bits).is_empty()));
-    let both = Jacobi::with_moduli(&device, &[boxed(&good), boxed(&good)], Secrecy::Public).unwrap();
-    assert_eq!(both.jacobi(&[]).unwrap_err(), Error::Indices { primes: 2 });
+    let both = Jacobi::with_moduli(&device, &[boxed(&good), boxed(&good)], JacobiConfig::default()).unwrap();
+    assert_eq!(both.jacobi_host(&[]).unwrap_err(), Error::Indices { moduli: 2 });
     let upload = |len: usize| device.upload::<u32>(&vec![7; len]).unwrap();
     let (values, short, mut symbols) = (upload(6), upload(5), upload(3));
     let length = |what, expected, actual| Error::Device(DeviceError::Length { what, expected, actual });
-    let refused = both.symbols_mixed(&upload(2), &values, &mut symbols).unwrap_err();
+    let refused = both.jacobi_indexed(&upload(2), &values, &mut symbols).unwrap_err();
     assert_eq!(refused, length("the indices of moduli", 3, 2));
-    let refused = both.symbols_mixed(&upload(3), &short, &mut symbols).unwrap_err();
+    let refused = both.jacobi_indexed(&upload(3), &short, &mut symbols).unwrap_err();
     assert_eq!(refused, length("the limbs of the values", 6, 5));
     assert_eq!(symbols.to_vec().unwrap(), [7; 3]);
 }
@@ -389,8 +391,8 @@ fn roots_are_those_of_the_definition() {
         let prime = boxed(&p);
         let values: Vec<BoxedUint> = values(&p, 8).iter().filter(|x| **x < p).map(boxed).collect();
         let plan = ModSqrt::new(&Device::cpu(), &prime).unwrap();
-        let [smaller, larger] =
-            [Choice::Smaller, Choice::Larger].map(|choice| plan.choose(choice).sqrt_host(&values).unwrap());
+        let [smaller, larger] = [RootChoice::Smaller, RootChoice::Larger]
+            .map(|choice| plan.with_choice(choice).sqrt_host(&values).unwrap());
         for ((value, smaller), larger) in values.iter().zip(smaller).zip(larger) {
             let both = reference::sqrt(value, &prime).map(|root| {
                 // The opposite of 0 is 0.
@@ -417,10 +419,10 @@ fn what_makes_no_plan_is_refused() {
     let good = boxed(&below(64, 59));
     let plan = |moduli: &[BigUint]| {
         let moduli: Vec<BoxedUint> = moduli.iter().map(boxed).collect();
-        ModSqrt::with_primes(&device, &moduli, Secrecy::Public).unwrap_err()
+        ModSqrt::with_primes(&device, &moduli, ModSqrtConfig::default()).unwrap_err()
     };
     let prime = below(64, 59);
-    assert_eq!(ModSqrt::with_primes(&device, &[], Secrecy::Public).unwrap_err(), Error::NoModulus);
+    assert_eq!(ModSqrt::with_primes(&device, &[], ModSqrtConfig::default()).unwrap_err(), Error::NoModulus);
     let bits = |actual| Error::ModulusBits { index: 1, expected: 2..=4096, actual };
     assert_eq!(plan(&[prime.clone(), BigUint::from(1u32)]), bits(1));
     assert_eq!(plan(&[prime.clone(), BigUint::from(2u32)]), Error::EvenModulus { index: 1 });
@@ -434,10 +436,10 @@ fn what_makes_no_plan_is_refused() {
         assert_eq!(plan(&[composite]), Error::Composite { index: 0 });
     }
     assert!([0, 1, 4097].into_iter().all(|bits| ModSqrt::kernels(bits).is_empty()));
-    let both = ModSqrt::with_primes(&device, &[good.clone(), good.clone()], Secrecy::Public).unwrap();
-    assert_eq!(both.sqrt_host(&[]).unwrap_err(), Error::Indices { primes: 2 });
+    let both = ModSqrt::with_primes(&device, &[good.clone(), good.clone()], ModSqrtConfig::default()).unwrap();
+    assert_eq!(both.sqrt_host(&[]).unwrap_err(), Error::Indices { moduli: 2 });
     let one = ModSqrt::new(&device, &good).unwrap();
-    assert_eq!(one.sqrt_host(&[BoxedUint::one(), good]).unwrap_err(), Error::TooLarge { index: 1 });
+    assert_eq!(one.sqrt_host(&[BoxedUint::one(), good]).unwrap_err(), Error::NotReduced { index: 1 });
     assert_eq!(one.sqrt_host(&[]).unwrap(), []);
 }
 
@@ -452,10 +454,10 @@ fn refused_calls_write_nothing() {
     let length = |what, expected, actual| Error::Device(DeviceError::Length { what, expected, actual });
     let what = "the limbs of the values";
     assert_eq!(plan.sqrt(&short, &mut roots, &mut mask).unwrap_err(), length(what, 12, 11));
-    assert_eq!(plan.symbols(&short, &mut mask).unwrap_err(), length(what, 12, 11));
+    assert_eq!(plan.legendre(&short, &mut mask).unwrap_err(), length(what, 12, 11));
     assert_eq!(plan.sqrt(&values, &mut short_out, &mut mask).unwrap_err(), length("the limbs of the output", 12, 8));
     let indices = upload(&device, 2);
-    let refused = plan.sqrt_mixed(&indices, &values, &mut roots, &mut mask).unwrap_err();
+    let refused = plan.sqrt_indexed(&indices, &values, &mut roots, &mut mask).unwrap_err();
     assert_eq!(refused, length("the indices of primes", 3, 2));
     if let Ok(other) = other {
         let mut far = upload(&other, 12);
@@ -470,4 +472,52 @@ fn refused_calls_write_nothing() {
         assert_eq!(far.to_vec().unwrap(), [7; 12]);
     }
     assert_eq!((roots.to_vec().unwrap(), mask.to_vec().unwrap()), (vec![7; 12], vec![7; 3]));
+}
+
+/// Values, messages and ciphertexts stay on the host.
+#[test]
+fn queues_of_other_devices_are_refused_before_anything_is_uploaded() {
+    let (device, other) = (Device::cpu(), Device::another_cpu());
+    let queue = other.default_queue();
+    let (p, q) = (boxed(&below(512, 569)), boxed(&below(512, 4653)));
+    let key = SecretKey::from_primes(&p, &q).unwrap();
+    let encryption = Encryption::new(&device, &key.public()).unwrap().on(&queue);
+    let decryption = Decryption::new(&device, &key).unwrap().on(&queue);
+    let sqrt = ModSqrt::new(&device, &boxed(&below(64, 59))).unwrap().on(&queue);
+    let jacobi = Jacobi::new(&device, &BoxedUint::from(15u32)).unwrap().on(&queue);
+    let (values, message) = ([BoxedUint::one()], vec![0; key.public().message_bytes()]);
+    let words = other.upload::<u32>(&[1, 0]).unwrap();
+    let (mut roots, mut mask) = (other.alloc(2).unwrap(), other.alloc(1).unwrap());
+    let before = other.stats();
+    let refused = [
+        sqrt.sqrt_host(&values).map(drop),
+        sqrt.sqrt(&words, &mut roots, &mut mask),
+        sqrt.legendre(&words, &mut mask),
+        jacobi.jacobi_host(&values).map(drop),
+        jacobi.jacobi(&words, &mut mask),
+        encryption.encrypt_host(&[message]).map(drop),
+        decryption.decrypt_host(&values).map(drop),
+    ];
+    for (call, outcome) in refused.into_iter().enumerate() {
+        let error = outcome.unwrap_err();
+        assert!(matches!(error, Error::Device(DeviceError::WrongDevice { .. })), "call {call}: {error}");
+    }
+    let after = other.stats();
+    assert_eq!((after.writes, after.launches, after.bytes_peak), (before.writes, before.launches, before.bytes_peak));
+}
+
+/// But for an eighth and some words, by which the CPU rounds allocations up.
+#[test]
+fn calls_take_no_more_memory_than_they_say() {
+    let rounded = |bytes: u64| bytes + bytes / 8 + 4 * 16;
+    let device = Device::another_cpu();
+    let p = below(521, 1);
+    let values: Vec<BoxedUint> = values(&p, 40).iter().filter(|x| **x < p).map(boxed).collect();
+    let (sqrt, jacobi) = (ModSqrt::new(&device, &boxed(&p)).unwrap(), Jacobi::new(&device, &boxed(&p)).unwrap());
+    let live = device.stats().bytes_live;
+    jacobi.jacobi_host(&values).unwrap();
+    assert!(device.stats().bytes_peak - live <= rounded(jacobi.required_bytes(values.len())));
+    sqrt.sqrt_host(&values).unwrap();
+    let taken = device.stats().bytes_peak - live;
+    assert!(taken <= rounded(sqrt.required_bytes(values.len())) && taken > sqrt.required_bytes(values.len() / 2));
 }

@@ -9,8 +9,8 @@ use crypto_bigint::{
 /// over is found by squaring and lowered by a power of a non-residue. s²/2 squarings for p − 1 = 2^s q. `None` also
 /// where `prime` is even.
 ///
-/// Source: Shanks, "Five number-theoretic algorithms", Proceedings of the Second Manitoba Conference on Numerical Mathematics
-/// (1972).
+/// Source: Shanks, "Five number-theoretic algorithms", Proceedings of the Second Manitoba Conference on Numerical
+/// Mathematics (1972).
 pub fn sqrt(value: &BoxedUint, prime: &BoxedUint) -> Option<BoxedUint> {
     let odd = Option::<Odd<BoxedUint>>::from(prime.to_odd())?;
     let params = BoxedMontyParams::new(odd);

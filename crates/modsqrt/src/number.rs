@@ -3,16 +3,16 @@
 use crypto_bigint::{BoxedUint, Limb};
 use zeroize::Zeroizing;
 
-/// Bits of the shortest modulus that there may be: 3 has two.
+/// The bits of the shortest modulus, 3.
 pub const MIN_BITS: u32 = 2;
 
 /// Bits of the shortest prime that is drawn at random.
 pub(crate) const MIN_RANDOM_BITS: u32 = 64;
 
-/// Bits of the longest modulus that there may be.
+/// The bits of the longest modulus.
 pub const MAX_BITS: u32 = 4096;
 
-/// Counts the 32-bit limbs of a value modulo a prime of so many bits: as many as are needed, rounded up to a multiple
+/// Returns the number of 32-bit limbs of a value modulo a prime of `bits` bits: ⌈bits / 32⌉, rounded up to a multiple
 /// of 2 for up to 1024 bits, of 4 for up to 2048, and of 8 beyond.
 pub const fn limbs(bits: u32) -> usize {
     let limbs = bits.div_ceil(32);
@@ -20,8 +20,8 @@ pub const fn limbs(bits: u32) -> usize {
     limbs.next_multiple_of(step) as usize
 }
 
-/// Threads of a GPU that share an element: so that one holds at most 32 limbs of the modulus and of the value, and in CUDA two
-/// accumulators of as many, in its registers.
+/// Threads of a GPU that share an element: so that one holds at most 32 limbs of the modulus and of the value, and in
+/// CUDA two accumulators of as many, in its registers.
 pub(crate) const fn lanes(limbs: usize) -> u32 {
     match limbs {
         0..=32 => 1,

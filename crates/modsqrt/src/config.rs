@@ -1,0 +1,60 @@
+use evariste_backend::Secrecy;
+
+/// Which of the two roots y and p − y a plan gives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum RootChoice {
+    /// Whichever the method gives. It is the same on every device.
+    #[default]
+    Any,
+    /// The even one.
+    Even,
+    /// The smaller one, at most (p − 1) / 2.
+    Smaller,
+    /// The larger one. The only root of 0 is 0.
+    Larger,
+}
+
+/// How [`ModSqrt`](crate::ModSqrt) takes roots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ModSqrtConfig {
+    /// The root that is given.
+    pub choice: RootChoice,
+    /// The secrecy of the primes: with [`Secrecy::Secret`] the device zeroes its copies of them, and the scratch of
+    /// every call.
+    pub secrecy: Secrecy,
+}
+
+impl ModSqrtConfig {
+    /// Sets [`ModSqrtConfig::choice`].
+    #[must_use]
+    pub fn choice(mut self, choice: RootChoice) -> Self {
+        self.choice = choice;
+        self
+    }
+
+    /// Sets [`ModSqrtConfig::secrecy`].
+    #[must_use]
+    pub fn secrecy(mut self, secrecy: Secrecy) -> Self {
+        self.secrecy = secrecy;
+        self
+    }
+}
+
+/// How [`Jacobi`](crate::Jacobi) computes symbols.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct JacobiConfig {
+    /// The secrecy of the moduli: with [`Secrecy::Secret`] the device zeroes its copies of them, and the scratch of
+    /// every call.
+    pub secrecy: Secrecy,
+}
+
+impl JacobiConfig {
+    /// Sets [`JacobiConfig::secrecy`].
+    #[must_use]
+    pub fn secrecy(mut self, secrecy: Secrecy) -> Self {
+        self.secrecy = secrecy;
+        self
+    }
+}
