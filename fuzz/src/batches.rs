@@ -1,5 +1,5 @@
 use arbitrary::Unstructured;
-use evariste_aes::{Aes, Config, Counter, Error, GcmMessage, Message};
+use evariste_aes::{Aes, AesConfig, Counter, Error, GcmMessage, Message};
 use evariste_backend::{Buffer, Device};
 
 use crate::{
@@ -74,7 +74,7 @@ pub fn aes_batches(data: &[u8]) {
     }
 
     let device = Device::cpu();
-    let aes = Aes::with_config(&device, &keys, Config::default()).expect("the keys have one length that AES has");
+    let aes = Aes::with_keys(&device, &keys, AesConfig::default()).expect("the keys have one length that AES has");
     let ciphers: Vec<Cipher> = keys.iter().map(|key| Cipher::new(key)).collect();
     let before: Vec<u8> = (0..len).map(|i| (i * 7 + i / 256) as u8).collect();
     let mut buffer = device.upload::<u8>(&before).expect("the CPU has room");

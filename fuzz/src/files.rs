@@ -1,7 +1,7 @@
 use std::fs;
 
 use arbitrary::Unstructured;
-use evariste_aes::{Aes, Config, Counter, Error, Gcm};
+use evariste_aes::{Aes, AesConfig, Counter, Error, Gcm};
 use evariste_backend::Device;
 
 use crate::{
@@ -23,8 +23,8 @@ pub fn aes_files(data: &[u8]) {
     let mut input = Unstructured::new(data);
     let len = choice(input.choose(&[16_usize, 24, 32]).copied());
     let key: Vec<u8> = (0..len).map(|_| choice(input.arbitrary())).collect();
-    let config = Config { chunk_bytes: choice(input.int_in_range(0..=100)), ..Config::default() };
-    let aes = Aes::with_config(&Device::cpu(), &[&key], config).expect("the key has a length that AES has");
+    let config = AesConfig::default().chunk_bytes(choice(input.int_in_range(0..=100)));
+    let aes = Aes::with_keys(&Device::cpu(), &[&key], config).expect("the key has a length that AES has");
     let cipher = Cipher::new(&key);
     let place = Place { folder: Folder::new() };
     place.write("target", OLD);
@@ -69,7 +69,7 @@ fn stream(input: &mut Unstructured<'_>, aes: &Aes, cipher: &Cipher, place: &Plac
     place.write("source", &plain);
 
     let iv = iv.to_be_bytes();
-    let mut ctr = aes.ctr(&iv).expect("the block has 16 bytes").counter(counter);
+    let mut ctr = aes.ctr(&iv).expect("the block has 16 bytes").with_counter(counter);
     ctr.seek(position).expect("the position lies in the stream");
     let (from, to) = (place.path("source"), place.path("target"));
     let outcome = ctr.apply_file(&from, &to, |_| ());
@@ -155,5 +155,5 @@ fn foreign(input: &mut Unstructured<'_>, aes: &Aes, place: &Place) {
 }
 
 fn gcm(aes: &Aes, tag_len: usize) -> Gcm {
-    aes.gcm().and_then(|gcm| gcm.tag_len(tag_len)).expect("the length is one of those allowed")
+    aes.gcm().and_then(|gcm| gcm.with_tag_bytes(tag_len)).expect("the length is one of those allowed")
 }

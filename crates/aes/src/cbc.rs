@@ -3,25 +3,26 @@ use std::iter;
 use evariste_backend::{Arg, Buffer, Kernel, Queue, View, ViewMut};
 
 use crate::{
-    Aes, Error, Message, Mode, Result,
-    batch::{Batch, Next, Prepared},
+    batch::{Batch, Message, Next, Prepared},
     block::BLOCK,
-    blocks::Work,
+    block_modes::Work,
+    config::Mode,
     cpu,
-    engine::key,
-    kernels::{PREVIOUS_UNITS, THREADS},
-    params::{Direction, PreviousParams, SerialMode, SerialParams},
-    ring,
+    error::{Error, Result},
+    kernels::{CHAINED_UNITS, THREADS},
+    params::{ChainedParams, Direction, SerialMode, SerialParams},
+    pieces,
+    plan::{Aes, key},
 };
 
 /// Blocks that one launch chains in CBC encryption, for the same reason, and since emulated GPUs end long loops.
 const MAX_CHAIN: u32 = 1 << 11;
 
-/// Cipher block chaining (NIST SP 800-38A, 6.2), without padding. Decryption works on all blocks at once; encryption goes
-/// block after block, so that only batches of messages ([`Aes::cbc_encrypt_batch`]) keep a device busy.
+/// Cipher block chaining (NIST SP 800-38A, 6.2), without padding. Decryption works on all blocks at once. Encryption
+/// takes one block after the other, so that only batches of messages ([`Aes::cbc_encrypt_batch`]) keep a device busy.
 ///
-/// CBC authenticates nothing, and padding on top of it must not tell an attacker whether it is right. It is here for what
-/// exists already.
+/// CBC authenticates nothing, and padding on top of it must not tell an attacker whether it is right. Use it for
+/// existing protocols only.
 #[derive(Clone, Debug)]
 pub struct Cbc {
     aes: Aes,
@@ -33,23 +34,27 @@ impl Aes {
         Cbc { aes: self.clone() }
     }
 
-    /// Encrypts each message with its key and initialisation vector, one thread a message.
+    /// Encrypts each message with its key and initialisation vector, one thread a message. Queued: returns before the
+    /// device is done.
     ///
     /// # Errors
-    /// [`Error::PartialBlock`] for a message that is not whole blocks, [`Error::Alignment`] for one that does not start at
-    /// a multiple of 16, [`Error::NoSuchKey`] for one whose key there is not, [`Error::Overlap`] for two that share bytes,
-    /// and [`Error::Device`] for one that leaves `data` or for data on another device: with nothing written.
-    /// [`Error::Device`] also if the device fails or has too little memory.
+    /// For one message: [`Error::Alignment`] if it does not start at a multiple of 16, [`Error::NoSuchKey`] if it has
+    /// no key, [`Error::Device`] if it leaves `data`. For two messages: [`Error::Overlap`] if they share bytes.
+    /// [`Error::PartialBlock`] for a message that is not whole blocks, [`Error::Device`] if data or queue are of
+    /// another device: with nothing written. [`Error::Device`] also if the device fails or has too little memory.
     pub fn cbc_encrypt_batch<'d>(&self, data: impl Into<ViewMut<'d, u8>>, messages: &[Message]) -> Result<()> {
         let data = data.into();
         let batch = self.cbc_messages(data.as_view(), &messages)?;
         self.aligned(data, 0, |data| self.cbc_encrypt(data, &batch))
     }
 
-    /// Decrypts each message with its key and initialisation vector.
+    /// Decrypts each message with its key and initialisation vector. Queued: returns before the device is done.
     ///
     /// # Errors
-    /// Returns the errors of [`Aes::cbc_encrypt_batch`], for the same reasons.
+    /// For one message: [`Error::Alignment`] if it does not start at a multiple of 16, [`Error::NoSuchKey`] if it has
+    /// no key, [`Error::Device`] if it leaves `data`. For two messages: [`Error::Overlap`] if they share bytes.
+    /// [`Error::PartialBlock`] for a message that is not whole blocks, [`Error::Device`] if data or queue are of
+    /// another device: with nothing written. [`Error::Device`] also if the device fails or has too little memory.
     pub fn cbc_decrypt_batch<'d>(&self, data: impl Into<ViewMut<'d, u8>>, messages: &[Message]) -> Result<()> {
         let data = data.into();
         let batch = self.cbc_messages(data.as_view(), &messages)?;
@@ -63,8 +68,8 @@ impl Aes {
 
     fn cbc_encrypt_kernel(&self) -> Result<&Kernel<SerialParams>> {
         let (mode, direction) = (SerialMode::CbcEncrypt, Direction::Encrypt);
-        let slot = &self.engine.serial[mode as usize][direction as usize];
-        Ok(slot.get(&self.engine.device, || self.engine.shape.serial(mode, direction, self.ciphers()))?)
+        let slot = &self.plan.serial[mode as usize][direction as usize];
+        Ok(slot.get(&self.plan.device, || self.plan.shape.serial(mode, direction, self.ciphers()))?)
     }
 
     /// CBC encryption of messages, each by one thread.
@@ -72,8 +77,8 @@ impl Aes {
         if batch.is_empty() {
             return Ok(());
         }
-        self.engine.ready.wait(self.queue())?;
-        let (kernel, schedule, tables) = (self.cbc_encrypt_kernel()?, &self.engine.schedule, &self.engine.tables);
+        self.plan.ready.wait(self.queue())?;
+        let (kernel, schedule, tables) = (self.cbc_encrypt_kernel()?, &self.plan.schedule, &self.plan.tables);
         for Prepared { count, longest, messages, .. } in batch.prepare(self, |_, _| Next::Chained)? {
             let count = count as u32;
             let groups = self.groups(count.into(), THREADS.into(), THREADS);
@@ -94,7 +99,7 @@ impl Aes {
             let batch = Batch::new(self, data.as_view(), &message)?;
             return self.cbc_encrypt(data, &batch);
         }
-        let (kernel, schedule, tables) = (self.cbc_encrypt_kernel()?, &self.engine.schedule, &self.engine.tables);
+        let (kernel, schedule, tables) = (self.cbc_encrypt_kernel()?, &self.plan.schedule, &self.plan.tables);
         let params = SerialParams { iv: bytemuck::cast(*iv), ..SerialParams::default() };
         // There are no messages: the tables' first words stand in for them, unread.
         let args = &mut [Arg::write(data), Arg::read(tables), key(schedule), Arg::read(tables)];
@@ -102,54 +107,54 @@ impl Aes {
         Ok(unsafe { kernel.launch(self.queue(), 1, &params, args) }?)
     }
 
-    pub(crate) fn previous(&self, data: View<'_, u8>, part: &Prepared) -> Result<Buffer<u32>> {
-        let tiles = part.units.div_ceil(PREVIOUS_UNITS);
-        let mut previous = self.engine.device.alloc_with::<u32>(4 * tiles as usize, data.secrecy())?;
-        let kernel = self.engine.previous.get(&self.engine.device, || self.engine.shape.previous())?;
-        let params = PreviousParams { tiles, messages: part.count as u32, tile_units: PREVIOUS_UNITS };
+    pub(crate) fn chained_blocks(&self, data: View<'_, u8>, part: &Prepared) -> Result<Buffer<u32>> {
+        let tiles = part.units.div_ceil(CHAINED_UNITS);
+        let mut previous = self.plan.device.alloc_with::<u32>(4 * tiles as usize, data.secrecy())?;
+        let kernel = self.plan.chained.get(&self.plan.device, || self.plan.shape.chained())?;
+        let params = ChainedParams { tiles, messages: part.count as u32, tile_units: CHAINED_UNITS };
         let args = &mut [Arg::read(data), Arg::read(&part.messages), Arg::write(&mut previous)];
-        // SAFETY: a thread for each of `tiles` entries; unit tile · PREVIOUS_UNITS belongs to a message within the data, and what is
-        // chained has a block before it.
+        // SAFETY: a thread for each of `tiles` entries; unit tile · CHAINED_UNITS belongs to a message within the data,
+        // and what is chained has a block before it.
         unsafe { kernel.launch(self.queue(), tiles.div_ceil(THREADS).into(), &params, args) }?;
         Ok(previous)
     }
 }
 
 impl Cbc {
-    /// Gives the same mode on a queue of its own, as [`Aes::on`] says.
+    /// Returns the same mode for work on `queue`, as [`Aes::on`] says.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         self.aes.on(queue).cbc()
     }
 
-    /// Returns the keys that it works with, of which it uses number 0.
+    /// Returns the keys. The mode uses key 0.
     pub fn aes(&self) -> &Aes {
         &self.aes
     }
 
-    /// Encrypts a host slice of whole blocks. One message has no parallelism: the CPU does it.
+    /// Encrypts a host slice of whole blocks, on the CPU: one message has no parallelism.
     ///
     /// # Errors
     /// [`Error::PartialBlock`] unless the length of `data` is a multiple of 16.
-    pub fn encrypt(&self, iv: &[u8; BLOCK], data: &mut [u8]) -> Result<()> {
+    pub fn encrypt_host(&self, iv: &[u8; BLOCK], data: &mut [u8]) -> Result<()> {
         expect_blocks(data.len())?;
         cpu::cbc_encrypt(self.aes.cipher(0), *iv, data);
         Ok(())
     }
 
-    /// Decrypts a host slice of whole blocks. Slices shorter than [`Aes::crossover`] are left to the CPU; long ones pass
-    /// through the device in pieces, on several queues.
+    /// Decrypts a host slice of whole blocks. The CPU works on slices shorter than [`Aes::cpu_threshold`]; longer ones
+    /// pass through the device in pieces, on several queues.
     ///
     /// # Errors
-    /// [`Error::PartialBlock`] unless the length of `data` is a multiple of 16. [`Error::Device`] if the device fails or
-    /// has too little memory: some pieces of `data` may be decrypted then.
-    pub fn decrypt(&self, iv: &[u8; BLOCK], data: &mut [u8]) -> Result<()> {
+    /// [`Error::PartialBlock`] unless the length of `data` is a multiple of 16. [`Error::Device`] if the device fails
+    /// or has too little memory: some pieces of `data` may be decrypted then.
+    pub fn decrypt_host(&self, iv: &[u8; BLOCK], data: &mut [u8]) -> Result<()> {
         expect_blocks(data.len())?;
         if self.aes.on_host(Mode::Cbc, data.len())? {
             cpu::cbc_decrypt(self.aes.cipher(0), *iv, data);
             return Ok(());
         }
-        let ring = ring::for_len(&self.aes, data.len(), BLOCK)?;
+        let ring = pieces::for_len(&self.aes, data.len(), BLOCK)?;
         // What comes before each piece, which the piece before overwrites.
         let ends = data.chunks_exact(ring.piece_bytes()).filter_map(|piece| piece.last_chunk().copied());
         let before: Vec<[u8; BLOCK]> = iter::once(*iv).chain(ends).collect();
@@ -161,25 +166,27 @@ impl Cbc {
         ring.run(data, work, |_| ())
     }
 
-    /// Encrypts data of the device, whole blocks, by one thread. Queued: returns before it is done.
+    /// Encrypts whole blocks of device memory, by one thread. Queued: returns before the device is done.
     ///
     /// # Errors
-    /// [`Error::PartialBlock`] unless the length of `data` is a multiple of 16. [`Error::Device`] for data on another
-    /// device, or if the device fails or has too little memory.
-    pub fn encrypt_buffer<'d>(&self, iv: &[u8; BLOCK], data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
+    /// [`Error::PartialBlock`] unless the length of `data` is a multiple of 16. [`Error::Device`] if data or queue are
+    /// of another device, or if the device fails or has too little memory.
+    pub fn encrypt<'d>(&self, iv: &[u8; BLOCK], data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
         self.on_view(data.into(), |data| self.aes.cbc_encrypt_one(iv, data))
     }
 
-    /// Decrypts data of the device, whole blocks. Queued: returns before it is done.
+    /// Decrypts whole blocks of device memory. Queued: returns before the device is done.
     ///
     /// # Errors
-    /// Returns the errors of [`Cbc::encrypt_buffer`], for the same reasons.
-    pub fn decrypt_buffer<'d>(&self, iv: &[u8; BLOCK], data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
+    /// [`Error::PartialBlock`] unless the length of `data` is a multiple of 16. [`Error::Device`] if data or queue are
+    /// of another device, or if the device fails or has too little memory.
+    pub fn decrypt<'d>(&self, iv: &[u8; BLOCK], data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
         self.on_view(data.into(), |data| self.aes.message(Work::CbcDecrypt, 0, *iv, data))
     }
 
     fn on_view(&self, data: ViewMut<'_, u8>, work: impl FnOnce(ViewMut<'_, u8>) -> Result<()>) -> Result<()> {
         expect_blocks(data.len())?;
+        self.aes.own_queue()?;
         self.aes.expect_here(data.device())?;
         self.aes.aligned(data, 0, work)
     }

@@ -1,19 +1,19 @@
 use evariste_backend::{DeviceInfo, Dialect};
 
-use crate::{Error, Result, block::BLOCK};
+use crate::block::BLOCK;
 
-/// How the kernels compute the cipher. The CPU computes it in a way of its own, in constant time, whatever is chosen.
+/// How the kernels compute the cipher. The CPU always computes it in constant time, in its own way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Method {
-    /// It looks up SubBytes in a table of 256 bytes and computes MixColumns.
+    /// A table of 256 bytes for SubBytes; MixColumns is computed.
     Sbox,
-    /// It looks up rounds in one table of 256 words, whose entries it rotates for the rows.
+    /// One table of 256 words for a round, whose entries are rotated for the rows.
     Table,
-    /// It looks up rounds in two such tables, and rotates sums of entries.
+    /// Two such tables; sums of entries are rotated.
     TwoTables,
-    /// It looks up rounds in four such tables, one a row, and rotates nothing.
+    /// Four such tables, one a row; nothing is rotated.
     FourTables,
-    /// It computes by logic on the bits of 8 blocks at a time: no lookup and no branch depends on keys or data.
+    /// Logic on the bits of 8 blocks at a time: no lookup and no branch depends on keys or data.
     Bitsliced,
 }
 
@@ -21,8 +21,8 @@ impl Method {
     /// All methods, in the order of their declaration.
     pub const ALL: [Self; 5] = [Method::Sbox, Method::Table, Method::TwoTables, Method::FourTables, Method::Bitsliced];
 
-    /// Returns the fastest method that a device has room for: four tables or else two, where 32 copies of them fit the
-    /// memory of a workgroup, and otherwise one.
+    /// Returns the fastest method that a device has room for: four tables or else two if 32 copies of them fit the
+    /// memory of a workgroup, otherwise one.
     pub fn fastest(info: &DeviceInfo) -> Self {
         let fits = |method: &&Self| method.tables() * FULL_COPIES * TABLE_BYTES <= info.limits.workgroup_bytes;
         [Method::FourTables, Method::TwoTables].iter().find(fits).copied().unwrap_or(Method::Table)
@@ -37,25 +37,40 @@ impl Method {
         }
     }
 
-    /// Copies of each table that a device has room for: at most one a lane of a warp.
-    pub(crate) fn copies(self, info: &DeviceInfo) -> Result<u32> {
-        let Some(fitting) = (info.limits.workgroup_bytes / TABLE_BYTES).checked_div(self.tables()) else {
-            return Ok(0);
-        };
-        match fitting.min(FULL_COPIES).checked_ilog2() {
-            Some(log) if log >= MIN_COPIES.ilog2() => Ok(1 << log),
-            _ => Err(Error::Method {
-                method: self,
-                expected: self.tables() * MIN_COPIES * TABLE_BYTES,
-                actual: info.limits.workgroup_bytes,
-            }),
+    /// Copies of each table that a device has room for, at most one a lane of a warp; `None` if they are fewer than
+    /// [`MIN_COPIES`].
+    pub(crate) fn table_copies(self, info: &DeviceInfo) -> Option<u32> {
+        match (info.limits.workgroup_bytes / TABLE_BYTES).checked_div(self.tables()) {
+            None => Some(0),
+            Some(fitting) => {
+                let log = fitting.min(FULL_COPIES).checked_ilog2()?;
+                (log >= MIN_COPIES.ilog2()).then(|| 1 << log)
+            }
         }
+    }
+
+    /// Bytes of workgroup memory that the tables take at least.
+    pub(crate) fn least_bytes(self) -> u32 {
+        self.tables() * MIN_COPIES * TABLE_BYTES
     }
 
     /// Blocks that a thread works on at a time.
     pub(crate) fn blocks_per_thread(self) -> u32 {
         if self == Method::Bitsliced { 8 } else { 1 }
     }
+}
+
+/// A mode with a CPU threshold of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mode {
+    /// Counter mode.
+    Ctr,
+    /// Galois/counter mode.
+    Gcm,
+    /// XTS.
+    Xts,
+    /// Decryption in CBC, and ECB, which moves data in the same way.
+    Cbc,
 }
 
 /// Bytes of a table.
@@ -82,30 +97,45 @@ const MAX_LAUNCH: u64 = 1 << 31;
 /// Blocks that each launch has at least, if there are so many: one thread's of any method.
 const MIN_LAUNCH: u64 = 8;
 
-/// Choices that a plan is made with.
+/// The choices that a plan is made with.
+///
+/// ```
+/// # fn main() -> Result<(), evariste_aes::Error> {
+/// use evariste_aes::{Aes, AesConfig, Method};
+/// use evariste_backend::Device;
+///
+/// // Constant time on GPUs too, and all host slices on the CPU.
+/// let config = AesConfig::default().method(Method::Bitsliced).cpu_threshold(usize::MAX);
+/// let aes = Aes::with_config(&Device::best()?, &[7; 32], config)?;
+/// assert_eq!(aes.method(), Method::Bitsliced);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Config {
-    /// How the kernels compute the cipher (`None`: the fastest that the device has room for, which looks up tables).
+#[non_exhaustive]
+pub struct AesConfig {
+    /// How kernels compute the cipher; `None` is the fastest method that the device has room for, which looks up
+    /// tables.
     pub method: Option<Method>,
-    /// Whether as many workgroups run as the device has room for, and stride over the data, so that tables are loaded
-    /// once. Otherwise there are workgroups for all data (`None`: as is faster, see [`Config::strides`]).
+    /// Whether only as many workgroups run as the device has room for, which stride over the data and load tables once.
+    /// Otherwise there are workgroups for all data. `None` is the faster choice, see [`AesConfig::strides`].
     pub grid_stride: Option<bool>,
-    /// Queues that work on host data and files at the same time, so that copies in both directions overlap kernels: at
-    /// least one, at most 16.
+    /// The queues that work on host data and files at the same time, so that copies in both directions overlap kernels:
+    /// 1 to 16.
     pub queues: usize,
-    /// Bytes of the pieces in which host data and files pass through the device: at least a block, or a sector of XTS, and
-    /// at most 64 MiB, in whole blocks.
+    /// The bytes of the pieces in which host data and files pass through the device: at least a block, or a sector of
+    /// XTS, and at most 64 MiB, in whole blocks.
     pub chunk_bytes: usize,
-    /// Bytes that one launch works on: at least 128, or a sector of XTS, and at most 32 GiB, in whole 128 bytes. Longer data
+    /// The bytes of one launch: at least 128, or a sector of XTS, and at most 32 GiB, in whole 128 bytes. Longer data
     /// takes several launches. Systems that share a GPU with a screen end launches that take seconds.
     pub launch_bytes: u64,
-    /// Host slices shorter than this are worked on by the CPU (`None`: as measured at the first use of a mode on a device,
-    /// see [`crate::Aes::crossover`]). Readers, writers and files are the device's, and buffers are worked on where they
-    /// lie.
-    pub crossover: Option<usize>,
+    /// The length in bytes from which the device works on host slices; the CPU works on shorter ones. `None` is
+    /// measured at the first use of a mode on a device, see [`Aes::cpu_threshold`](crate::Aes::cpu_threshold). The
+    /// device works on readers, writers and files of any length, and on buffers where they lie.
+    pub cpu_threshold: Option<usize>,
 }
 
-impl Default for Config {
+impl Default for AesConfig {
     fn default() -> Self {
         Self {
             method: None,
@@ -113,15 +143,57 @@ impl Default for Config {
             queues: 4,
             chunk_bytes: 8 << 20,
             launch_bytes: 32 << 30,
-            crossover: None,
+            cpu_threshold: None,
         }
     }
 }
 
-impl Config {
-    /// Returns whether workgroups stride over the data on a device: with CUDA for methods that load tables unless set,
-    /// where it gave a third more. Without tables they gain nothing, and portable devices tell too little of how many they
-    /// have room for: there they gave half. Where loops are ended after a number of turns, workgroups never stride.
+impl AesConfig {
+    /// Sets [`AesConfig::method`]; with `None` the plan chooses.
+    #[must_use]
+    pub fn method(mut self, method: impl Into<Option<Method>>) -> Self {
+        self.method = method.into();
+        self
+    }
+
+    /// Sets [`AesConfig::grid_stride`]; with `None` the plan chooses.
+    #[must_use]
+    pub fn grid_stride(mut self, grid_stride: impl Into<Option<bool>>) -> Self {
+        self.grid_stride = grid_stride.into();
+        self
+    }
+
+    /// Sets [`AesConfig::queues`].
+    #[must_use]
+    pub fn queues(mut self, queues: usize) -> Self {
+        self.queues = queues;
+        self
+    }
+
+    /// Sets [`AesConfig::chunk_bytes`].
+    #[must_use]
+    pub fn chunk_bytes(mut self, chunk_bytes: usize) -> Self {
+        self.chunk_bytes = chunk_bytes;
+        self
+    }
+
+    /// Sets [`AesConfig::launch_bytes`].
+    #[must_use]
+    pub fn launch_bytes(mut self, launch_bytes: u64) -> Self {
+        self.launch_bytes = launch_bytes;
+        self
+    }
+
+    /// Sets [`AesConfig::cpu_threshold`]; with `None` the plan measures it.
+    #[must_use]
+    pub fn cpu_threshold(mut self, cpu_threshold: impl Into<Option<usize>>) -> Self {
+        self.cpu_threshold = cpu_threshold.into();
+        self
+    }
+
+    /// Returns whether workgroups stride over the data on a device. Unless set, they do so with CUDA for methods that
+    /// load tables, which was faster by a third. Methods without tables gain nothing. Devices of WGSL tell too little
+    /// of their room, and took twice as long. Workgroups never stride where a device limits loop iterations.
     pub fn strides(&self, info: &DeviceInfo) -> bool {
         if info.limits.loop_turns.is_some() {
             return false;
@@ -130,23 +202,18 @@ impl Config {
         self.grid_stride.unwrap_or(info.dialect() == Dialect::Cuda && method.tables() > 0)
     }
 
-    /// [`Config::queues`] within its bounds.
+    /// [`AesConfig::queues`] within its bounds.
     pub(crate) fn queue_count(&self) -> usize {
         self.queues.clamp(1, MAX_QUEUES)
     }
 
-    /// [`Config::chunk_bytes`] within its bounds.
+    /// [`AesConfig::chunk_bytes`] within its bounds.
     pub(crate) fn piece_bytes(&self) -> usize {
         self.chunk_bytes.clamp(BLOCK, MAX_CHUNK) / BLOCK * BLOCK
     }
 
-    /// [`Config::launch_bytes`] within its bounds, in blocks.
+    /// [`AesConfig::launch_bytes`] within its bounds, in blocks.
     pub(crate) fn launch_blocks(&self) -> u64 {
         (self.launch_bytes / BLOCK as u64).clamp(MIN_LAUNCH, MAX_LAUNCH) / MIN_LAUNCH * MIN_LAUNCH
-    }
-
-    /// Returns the defaults, with a method.
-    pub fn method(method: Method) -> Self {
-        Self { method: Some(method), ..Self::default() }
     }
 }

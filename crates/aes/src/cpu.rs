@@ -1,5 +1,5 @@
-//! The modes on host memory, by RustCrypto's block functions on all cores: what short host slices get on every device, and
-//! what the CPU's bodies of the kernels do.
+//! The modes on host memory, by RustCrypto's block functions on all cores: what short host slices get on every device,
+//! and what the CPU's bodies of the kernels do.
 
 use cipher::{
     Array, BlockCipherDecrypt, BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt, BlockSizeUser, InnerIvInit,
@@ -19,8 +19,8 @@ use crate::{
 /// Bytes that one task takes: enough to hide its start, little enough to stay in the first caches.
 pub(crate) const GRAIN: usize = 32 << 10;
 
-/// Bytes up to which one thread takes all: waking others takes as long. 64 KiB in CTR mode took 19 µs on 16 threads, and 9 on
-/// one.
+/// Bytes up to which one thread takes all: waking others takes as long. 64 KiB in CTR mode took 19 µs on 16 threads,
+/// and 9 on one.
 pub(crate) const SERIAL: usize = 128 << 10;
 
 /// Bytes from which on 32 blocks at a time are faster than as many as there are.
@@ -43,7 +43,7 @@ pub(crate) fn ctr(cipher: &HostCipher, counter: [u8; BLOCK], width: Counter, ski
         if let Some(lanes) = &cipher.lanes
             && chunk.len() >= LANES
         {
-            return lanes.stream(counter, width).apply(chunk);
+            return lanes.keystream(counter, width).apply(chunk);
         }
         let (blocks, tail) = Array::slice_as_chunks_mut(chunk);
         let count = blocks.len() as u128;
@@ -112,7 +112,8 @@ fn no_tweaks() -> Tweaks {
     Zeroizing::new([0; 64])
 }
 
-/// Sectors of so many bytes, numbered from `first` on, of which the last may be shorter, with the keys for data and for tweaks.
+/// Sectors of so many bytes, numbered from `first` on, of which the last may be shorter, with the keys for data and for
+/// tweaks.
 pub(crate) fn xts_sectors(
     [cipher, for_tweaks]: [&HostCipher; 2],
     direction: Direction,

@@ -3,27 +3,28 @@ use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 use crate::{
-    Aes, Counter, Error, Mode, Result,
-    batch::Batch,
-    block::{BLOCK, add_counter},
-    blocks::Work,
-    copies::{tail, words},
+    alignment::{tail, words},
+    batch::{Batch, Message},
+    block::{BLOCK, Counter, add_counter},
+    block_modes::Work,
+    config::{AesConfig, Mode},
     cpu,
-    engine::key,
+    error::{Error, Result},
     kernels::CTR_RUN,
-    keystream::Stream,
+    keystream::CounterRange,
     params::CtrParams,
-    ring,
+    pieces,
+    plan::{Aes, key},
 };
 
-/// Counter mode (NIST SP 800-38A, 6.5): a stream that is XORed onto data, from any position on. Encryption and decryption
-/// are the same.
+/// Counter mode (NIST SP 800-38A, 6.5): a keystream that is XORed onto data, from any position on. Encryption and
+/// decryption are the same.
 ///
-/// A counter block must never be used twice with one key: not in two streams, and not by seeking back to encrypt other
-/// data. What this type can see it refuses: data beyond the end of the stream, where the counter would start again.
+/// Never use a counter block twice with one key: neither in two streams, nor by seeking back to encrypt other data. The
+/// type refuses data beyond the end of the stream, where the counter would start again. It cannot detect other reuse.
 ///
-/// Data is authenticated by nothing: who changes a bit of it changes that bit of the plaintext. Use [`crate::Gcm`] unless
-/// a protocol says otherwise.
+/// Counter mode authenticates nothing: an attacker who flips a bit of the ciphertext flips that bit of the plaintext.
+/// Use [`crate::Gcm`] unless a protocol says otherwise.
 #[derive(Clone, Debug)]
 pub struct Ctr {
     aes: Aes,
@@ -41,14 +42,14 @@ impl Aes {
         Ok(Ctr { aes: self.clone(), iv: block("a counter block", iv)?, counter: Counter::default(), position: 0 })
     }
 
-    /// XORs onto each message the stream of its key and counter block.
+    /// XORs the keystream of its key and counter block onto each message. Queued: returns before the device is done.
     ///
     /// # Errors
-    /// [`Error::Keystream`] for a message longer than a stream with this counter, [`Error::Alignment`] for one that does
-    /// not start at a multiple of 16, [`Error::NoSuchKey`] for one whose key there is not, [`Error::Overlap`] for two that
-    /// share bytes, [`Error::RepeatedKeystream`] for two that have equal keys and a counter block in common, and
-    /// [`Error::Device`] for one that leaves `data` or for data on another device: with nothing written.
-    /// [`Error::Device`] also if the device fails or has too little memory.
+    /// For one message: [`Error::Alignment`] if it does not start at a multiple of 16, [`Error::NoSuchKey`] if it has
+    /// no key, [`Error::Device`] if it leaves `data`. For two messages: [`Error::Overlap`] if they share bytes.
+    /// [`Error::Keystream`] for a message longer than a stream with this counter, [`Error::RepeatedKeystream`] for two
+    /// messages that have equal keys and a counter block in common, [`Error::Device`] if data or queue are of another
+    /// device: with nothing written. [`Error::Device`] also if the device fails or has too little memory.
     pub fn ctr_batch<'d>(
         &self,
         data: impl Into<ViewMut<'d, u8>>,
@@ -57,10 +58,10 @@ impl Aes {
     ) -> Result<()> {
         let data = data.into();
         for message in messages {
-            expect_stream(0, message.len, counter)?;
+            expect_keystream(0, message.len, counter)?;
         }
         let batch = Batch::new(self, data.as_view(), &messages)?;
-        let stream = |message: &Message| Stream {
+        let stream = |message: &Message| CounterRange {
             key: message.key,
             start: u128::from_be_bytes(message.iv),
             blocks: message.len.div_ceil(BLOCK) as u64,
@@ -69,8 +70,8 @@ impl Aes {
         self.aligned(data, 0, |data| self.messages(Work::Ctr(counter), data, &batch))
     }
 
-    /// XORs the keystream from byte `skip` of the block of `counter` on. But on the CPU the data must start `skip` bytes after a
-    /// word.
+    /// XORs the keystream from byte `skip` of the block of `counter` on. But on the CPU the data must start `skip`
+    /// bytes after a word.
     pub(crate) fn ctr_aligned(
         &self,
         mut data: ViewMut<'_, u8>,
@@ -81,9 +82,9 @@ impl Aes {
         if data.is_empty() {
             return Ok(());
         }
-        self.engine.ready.wait(self.queue())?;
-        let (device, shape) = (&self.engine.device, self.engine.shape);
-        let kernel = self.engine.ctr.get(device, || shape.ctr(device.info(), self.ciphers()))?;
+        self.plan.ready.wait(self.queue())?;
+        let (device, shape) = (&self.plan.device, self.plan.shape);
+        let kernel = self.plan.ctr.get(device, || shape.ctr(device.info(), self.ciphers()))?;
         let threads = shape.ctr_threads(device.info());
         let (len, blocks) = (data.len(), words(skip, data.len()));
         let mut launch = |done: u64, now: u64| -> Result<()> {
@@ -98,12 +99,12 @@ impl Aes {
             let part = data.view_mut(start_of(done)..start_of(done + now))?;
             // A run that starts in the middle reaches into one more.
             let groups = self.spread_groups(now + 255, u64::from(threads * CTR_RUN), threads);
-            let args = &mut [Arg::write(part), key(&self.engine.schedule), Arg::read(&self.engine.tables)];
-            // SAFETY: the words of the part are `blocks`, from byte `skip` of the first to `tail` of the last; schedule and tables
-            // are of this kernel's shape.
+            let args = &mut [Arg::write(part), key(&self.plan.schedule), Arg::read(&self.plan.tables)];
+            // SAFETY: the words of the part are `blocks`, from byte `skip` of the first to `tail` of the last; schedule
+            // and tables are of this kernel's shape.
             Ok(unsafe { kernel.launch(self.queue(), groups, &params, args) }?)
         };
-        let each = self.engine.config.launch_blocks();
+        let each = self.plan.config.launch_blocks();
         let mut done = 0;
         while done < blocks {
             let now = (blocks - done).min(each);
@@ -121,51 +122,49 @@ impl Aes {
     }
 }
 
-/// One message of a batch, in data that all messages share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
-    /// The byte of the data where it starts: a multiple of 16.
-    pub offset: usize,
-    /// Its length in bytes.
-    pub len: usize,
-    /// The number of its key, from 0 on.
-    pub key: usize,
-    /// Its counter block or initialisation vector.
-    pub iv: [u8; BLOCK],
-}
-
 impl Ctr {
-    /// Makes a stream on a device with a key of 16, 24 or 32 bytes, from the counter block `iv` on.
+    /// Makes a stream with a key of 16, 24 or 32 bytes, from the counter block `iv` on, on a queue (`&device` is its
+    /// default one).
     ///
     /// # Errors
-    /// [`Error::KeyLength`] unless `key` has 16, 24 or 32 bytes, [`Error::IvLength`] unless `iv` has 16, [`Error::Device`]
-    /// if the device fails or has too little memory.
+    /// [`Error::KeyLength`] unless `key` has 16, 24 or 32 bytes, [`Error::IvLength`] unless `iv` has 16,
+    /// [`Error::Device`] if the device fails or has too little memory.
     pub fn new(queue: impl Into<Queue>, key: &[u8], iv: &[u8]) -> Result<Self> {
-        Aes::new(queue, key)?.ctr(iv)
+        Self::with_config(queue, key, iv, AesConfig::default())
     }
 
-    /// Sets which bits of the counter block are the counter (all 128 unless set). The position stays: where the stream now
-    /// ends before it, all data is refused until [`Ctr::seek`] goes back.
+    /// Makes a stream with a configuration.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`] unless `key` has 16, 24 or 32 bytes, [`Error::IvLength`] unless `iv` has 16,
+    /// [`Error::Method`] if the device has too little workgroup memory for the method, [`Error::Device`] if the device
+    /// fails or has too little memory.
+    pub fn with_config(queue: impl Into<Queue>, key: &[u8], iv: &[u8], config: AesConfig) -> Result<Self> {
+        Aes::with_config(queue, key, config)?.ctr(iv)
+    }
+
+    /// Sets the bits of the counter block that are the counter (by default all 128). The position stays. If the stream
+    /// now ends before it, all data is refused until [`Ctr::seek`] goes back.
     #[must_use]
-    pub fn counter(mut self, counter: Counter) -> Self {
+    pub fn with_counter(mut self, counter: Counter) -> Self {
         self.counter = counter;
         self
     }
 
-    /// Returns which bits of the counter block are the counter.
-    pub fn width(&self) -> Counter {
+    /// Returns the bits of the counter block that are the counter.
+    pub fn counter(&self) -> Counter {
         self.counter
     }
 
-    /// Gives the stream a queue of its own for data of the device, as [`Aes::on`] says. It is the same stream, which goes on: a
-    /// second one at the same position would use parts of it twice.
+    /// Moves the stream to `queue` for work on buffers, as [`Aes::on`] says. It takes the stream by value, since a
+    /// second stream at the same position would repeat the keystream.
     #[must_use]
     pub fn on(mut self, queue: &Queue) -> Self {
         self.aes = self.aes.on(queue);
         self
     }
 
-    /// Returns the keys that it works with, of which it uses number 0.
+    /// Returns the keys. The stream uses key 0.
     pub fn aes(&self) -> &Aes {
         &self.aes
     }
@@ -175,7 +174,7 @@ impl Ctr {
         self.position
     }
 
-    /// Returns how many bytes the stream has left: none, too, where [`Ctr::counter`] made it end before its position.
+    /// Returns the bytes that the stream has left; 0 if [`Ctr::with_counter`] made it end before its position.
     pub fn remaining(&self) -> u128 {
         self.counter.limit().saturating_sub(self.position)
     }
@@ -193,14 +192,14 @@ impl Ctr {
         Ok(())
     }
 
-    /// XORs the stream onto a host slice and moves on by its length. Slices shorter than [`Aes::crossover`] are left to the
-    /// CPU; long ones pass through the device in pieces, on several queues.
+    /// XORs the stream onto a host slice and moves on by its length. The CPU works on slices shorter than
+    /// [`Aes::cpu_threshold`]; longer ones pass through the device in pieces, on several queues.
     ///
     /// # Errors
     /// [`Error::Keystream`] if the stream has fewer bytes left, [`Error::Device`] if the device fails or has too little
-    /// memory: data and position are as they were then.
-    pub fn apply(&mut self, data: &mut [u8]) -> Result<()> {
-        expect_stream(self.position, data.len(), self.counter)?;
+    /// memory: data and position stay as they were.
+    pub fn apply_host(&mut self, data: &mut [u8]) -> Result<()> {
+        expect_keystream(self.position, data.len(), self.counter)?;
         let (counter, skip) = self.block_at(self.position);
         if self.aes.on_host(Mode::Ctr, data.len())? {
             cpu::ctr(self.aes.cipher(0), counter, self.counter, skip, data);
@@ -211,17 +210,18 @@ impl Ctr {
         Ok(())
     }
 
-    /// Does what [`Ctr::apply`] does, on pinned memory of this device, for both directions ([`Device::host_buffer`](evariste_backend::Device::host_buffer),
-    /// [`Transfer::Both`]): the device reads and writes it itself, so that a bus works at full speed both ways at once.
+    /// Does what [`Ctr::apply_host`] does, on pinned memory of this device for both directions
+    /// ([`Device::host_buffer`](evariste_backend::Device::host_buffer), [`Transfer::Both`]). The device reads and
+    /// writes it directly, so that the bus works at full speed both ways at once.
     ///
     /// # Errors
     /// [`Error::Keystream`] if the stream has fewer bytes left, [`Error::Device`] for memory of another device or for
-    /// uploads only, with nothing written. [`Error::Device`] also if the device fails or has too little memory: where that
-    /// is in the middle, the data is lost and `data` is empty.
+    /// uploads only, with nothing written. [`Error::Device`] also if the device fails or has too little memory. If that
+    /// happens in the middle, the data is lost and `data` is empty.
     ///
     /// [`Transfer::Both`]: evariste_backend::Transfer::Both
     pub fn apply_pinned(&mut self, data: &mut HostBuffer) -> Result<()> {
-        expect_stream(self.position, data.len(), self.counter)?;
+        expect_keystream(self.position, data.len(), self.counter)?;
         let (expected, actual) = (self.aes.device().info().id, data.device());
         if expected != actual {
             return Err(DeviceError::WrongDevice { what: "the data of a cipher", expected, actual }.into());
@@ -231,7 +231,7 @@ impl Ctr {
         if self.aes.on_host(Mode::Ctr, len)? {
             self.apply_on_host(self.position, data);
         } else {
-            ring::for_len(&self.aes, len, BLOCK)?.run_pinned(data, |queue, piece, at, len| {
+            pieces::for_len(&self.aes, len, BLOCK)?.run_pinned(data, |queue, piece, at, len| {
                 self.clone().on(queue).apply_at(self.position + at as u128, piece.view_mut(..len)?)
             })?;
         }
@@ -239,14 +239,14 @@ impl Ctr {
         Ok(())
     }
 
-    /// XORs the stream onto data of the device and moves on by its length. Queued: returns before it is done. Work is done in place
-    /// where the data starts as far from a multiple of 16 in its buffer as the position is from one, else on a copy.
+    /// XORs the stream onto device memory and moves on by its length. Queued: returns before the device is done. It
+    /// works in place if the data's start in its buffer and the position are equal modulo 16, otherwise on a copy.
     ///
     /// # Errors
-    /// [`Error::Keystream`] if the stream has fewer bytes left, [`Error::Device`] for data on another device: with nothing
-    /// written. [`Error::Device`] also if the device fails or has no room for the copy: data and position are as they were
-    /// then, unless it fails again when launches before are taken back.
-    pub fn apply_buffer<'d>(&mut self, data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
+    /// [`Error::Keystream`] if the stream has fewer bytes left, [`Error::Device`] if data or queue are of another
+    /// device: with nothing written. [`Error::Device`] also if the device fails or has no room for the copy. Data and
+    /// position are then as they were, unless the device fails again while earlier launches are undone.
+    pub fn apply<'d>(&mut self, data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
         let data = data.into();
         let len = data.len();
         self.apply_at(self.position, data)?;
@@ -254,15 +254,16 @@ impl Ctr {
         Ok(())
     }
 
-    /// Does what [`Ctr::apply_buffer`] does, from a given position of the stream on. The position of this stream stays.
+    /// Does what [`Ctr::apply`] does, from `position` of the stream on. The position of this stream stays.
     ///
     /// # Errors
-    /// [`Error::Keystream`] if the stream ends before the data does, [`Error::Device`] for data on another device: with
-    /// nothing written. [`Error::Device`] also if the device fails or has no room for a copy.
+    /// [`Error::Keystream`] if the stream ends before the data does, [`Error::Device`] if data or queue are of another
+    /// device: with nothing written. [`Error::Device`] also if the device fails or has no room for a copy.
     pub fn apply_at<'d>(&self, position: u128, data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
         let data = data.into();
+        self.aes.own_queue()?;
         self.aes.expect_here(data.device())?;
-        expect_stream(position, data.len(), self.counter)?;
+        expect_keystream(position, data.len(), self.counter)?;
         let (counter, skip) = self.block_at(position);
         self.aes.aligned_or_undone(data, skip, |data| self.aes.ctr_aligned(data, skip, counter, self.counter))
     }
@@ -275,7 +276,7 @@ impl Ctr {
 
     /// Refuses data of a length that the stream does not reach to.
     pub(crate) fn expect(&self, len: u64) -> Result<()> {
-        expect_stream(self.position, usize::try_from(len).unwrap_or(usize::MAX), self.counter)
+        expect_keystream(self.position, usize::try_from(len).unwrap_or(usize::MAX), self.counter)
     }
 
     pub(crate) fn advance(&mut self, len: u64) {
@@ -294,7 +295,7 @@ impl Ctr {
         let mut first = Zeroizing::new([0; BLOCK]);
         let first = &mut first[..head];
         first.copy_from_slice(&data[..head]);
-        let ring = ring::for_len(&self.aes, data.len(), BLOCK)?;
+        let ring = pieces::for_len(&self.aes, data.len(), BLOCK)?;
         let (next, _) = self.block_at(self.position + head as u128);
         let work = |queue: &Queue, piece: &mut Buffer<u8>, at: usize, len| {
             let counter = add_counter(next, (at / BLOCK) as u128, self.counter);
@@ -312,7 +313,7 @@ impl Ctr {
     }
 }
 
-pub(crate) fn expect_stream(position: u128, len: usize, counter: Counter) -> Result<()> {
+pub(crate) fn expect_keystream(position: u128, len: usize, counter: Counter) -> Result<()> {
     let limit = counter.limit();
     match position.checked_add(len as u128) {
         Some(end) if end <= limit => Ok(()),

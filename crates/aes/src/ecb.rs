@@ -1,12 +1,22 @@
 use evariste_backend::{Buffer, Queue, ViewMut};
 
+#[cfg(doc)]
+use crate::error::Error;
 use crate::{
-    Aes, Message, Mode, Result, batch::Batch, block::BLOCK, blocks::Work, cbc::expect_blocks, cpu, params::Direction,
-    ring,
+    batch::{Batch, Message},
+    block::BLOCK,
+    block_modes::Work,
+    cbc::expect_blocks,
+    config::Mode,
+    cpu,
+    error::Result,
+    params::Direction,
+    pieces,
+    plan::Aes,
 };
 
-/// The bare block cipher (NIST SP 800-38A, 6.1): equal blocks give equal blocks, so that patterns of the data stay visible.
-/// A part for building modes, not a way of encrypting.
+/// The bare block cipher, ECB (NIST SP 800-38A, 6.1). Equal blocks give equal blocks, so that patterns of the data stay
+/// visible: build modes with it, but do not encrypt with it.
 #[derive(Clone, Debug)]
 pub struct Ecb {
     aes: Aes,
@@ -18,21 +28,26 @@ impl Aes {
         Ecb { aes: self.clone() }
     }
 
-    /// Encrypts each message, of whole blocks, with its key. Initialisation vectors do nothing.
+    /// Encrypts each message with its key. Initialisation vectors do nothing. Queued: returns before the device is
+    /// done.
     ///
     /// # Errors
-    /// [`crate::Error::PartialBlock`] for a message that is not whole blocks, [`crate::Error::Alignment`] for one that does
-    /// not start at a multiple of 16, [`crate::Error::NoSuchKey`] for one whose key there is not, [`crate::Error::Overlap`]
-    /// for two that share bytes, and [`crate::Error::Device`] for one that leaves `data` or for data on another device:
-    /// with nothing written. [`crate::Error::Device`] also if the device fails or has too little memory.
+    /// For one message: [`Error::Alignment`] if it does not start at a multiple of 16, [`Error::NoSuchKey`] if it has
+    /// no key, [`Error::Device`] if it leaves `data`. For two messages: [`Error::Overlap`] if they share bytes.
+    /// [`Error::PartialBlock`] for a message that is not whole blocks, [`Error::Device`] if data or queue are of
+    /// another device: with nothing written. [`Error::Device`] also if the device fails or has too little memory.
     pub fn ecb_encrypt_batch<'d>(&self, data: impl Into<ViewMut<'d, u8>>, messages: &[Message]) -> Result<()> {
         self.ecb_batch(data.into(), messages, Direction::Encrypt)
     }
 
-    /// Decrypts each message, of whole blocks, with its key. Initialisation vectors do nothing.
+    /// Decrypts each message with its key. Initialisation vectors do nothing. Queued: returns before the device is
+    /// done.
     ///
     /// # Errors
-    /// Returns the errors of [`Aes::ecb_encrypt_batch`], for the same reasons.
+    /// For one message: [`Error::Alignment`] if it does not start at a multiple of 16, [`Error::NoSuchKey`] if it has
+    /// no key, [`Error::Device`] if it leaves `data`. For two messages: [`Error::Overlap`] if they share bytes.
+    /// [`Error::PartialBlock`] for a message that is not whole blocks, [`Error::Device`] if data or queue are of
+    /// another device: with nothing written. [`Error::Device`] also if the device fails or has too little memory.
     pub fn ecb_decrypt_batch<'d>(&self, data: impl Into<ViewMut<'d, u8>>, messages: &[Message]) -> Result<()> {
         self.ecb_batch(data.into(), messages, Direction::Decrypt)
     }
@@ -45,7 +60,7 @@ impl Aes {
 }
 
 impl Ecb {
-    /// Gives the same cipher on a queue of its own, as [`Aes::on`] says.
+    /// Returns the same cipher for work on `queue`, as [`Aes::on`] says.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         self.aes.on(queue).ecb()
@@ -54,34 +69,36 @@ impl Ecb {
     /// Encrypts a host slice of whole blocks.
     ///
     /// # Errors
-    /// [`crate::Error::PartialBlock`] unless the length of `data` is a multiple of 16. [`crate::Error::Device`] if the
+    /// [`Error::PartialBlock`] unless the length of `data` is a multiple of 16. [`Error::Device`] if the
     /// device fails or has too little memory: some pieces of `data` may be encrypted then.
-    pub fn encrypt(&self, data: &mut [u8]) -> Result<()> {
+    pub fn encrypt_host(&self, data: &mut [u8]) -> Result<()> {
         self.on_slice(data, Direction::Encrypt)
     }
 
     /// Decrypts a host slice of whole blocks.
     ///
     /// # Errors
-    /// Returns the errors of [`Ecb::encrypt`], for the same reasons.
-    pub fn decrypt(&self, data: &mut [u8]) -> Result<()> {
+    /// [`Error::PartialBlock`] unless the length of `data` is a multiple of 16. [`Error::Device`] if the
+    /// device fails or has too little memory: some pieces of `data` may be decrypted then.
+    pub fn decrypt_host(&self, data: &mut [u8]) -> Result<()> {
         self.on_slice(data, Direction::Decrypt)
     }
 
-    /// Encrypts data of the device, whole blocks. Queued: returns before it is done.
+    /// Encrypts whole blocks of device memory. Queued: returns before the device is done.
     ///
     /// # Errors
-    /// [`crate::Error::PartialBlock`] unless the length of `data` is a multiple of 16. [`crate::Error::Device`] for data on
-    /// another device, or if the device fails or has too little memory.
-    pub fn encrypt_buffer<'d>(&self, data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
+    /// [`Error::PartialBlock`] unless the length of `data` is a multiple of 16. [`Error::Device`] if data or queue are
+    /// of another device, or if the device fails or has too little memory.
+    pub fn encrypt<'d>(&self, data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
         self.on_view(data.into(), Direction::Encrypt)
     }
 
-    /// Decrypts data of the device, whole blocks. Queued: returns before it is done.
+    /// Decrypts whole blocks of device memory. Queued: returns before the device is done.
     ///
     /// # Errors
-    /// Returns the errors of [`Ecb::encrypt_buffer`], for the same reasons.
-    pub fn decrypt_buffer<'d>(&self, data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
+    /// [`Error::PartialBlock`] unless the length of `data` is a multiple of 16. [`Error::Device`] if data or queue are
+    /// of another device, or if the device fails or has too little memory.
+    pub fn decrypt<'d>(&self, data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
         self.on_view(data.into(), Direction::Decrypt)
     }
 
@@ -93,11 +110,12 @@ impl Ecb {
         }
         let work =
             |queue: &Queue, piece: &mut Buffer<u8>, _, len| self.on(queue).on_view(piece.view_mut(..len)?, direction);
-        ring::for_len(&self.aes, data.len(), BLOCK)?.run(data, work, |_| ())
+        pieces::for_len(&self.aes, data.len(), BLOCK)?.run(data, work, |_| ())
     }
 
     fn on_view(&self, data: ViewMut<'_, u8>, direction: Direction) -> Result<()> {
         expect_blocks(data.len())?;
+        self.aes.own_queue()?;
         self.aes.expect_here(data.device())?;
         self.aes.aligned(data, 0, |data| self.aes.message(Work::Ecb(direction), 0, [0; BLOCK], data))
     }

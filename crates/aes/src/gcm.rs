@@ -9,16 +9,19 @@ use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::{
-    Aes, Config, Counter, Error, Mode, Result,
     batch::{Batch, Messages, Prepared, Span},
-    block::{BLOCK, add_counter},
-    blocks::Work,
-    cpu, gf128,
+    block::{BLOCK, Counter, add_counter},
+    block_modes::Work,
+    config::{AesConfig, Mode},
+    cpu,
+    error::{Error, Result},
+    gf128,
     ghash::Sum,
     hash_keys::HashKeys,
-    keystream::Stream,
+    keystream::CounterRange,
     params::POWERS,
-    ring,
+    pieces,
+    plan::Aes,
 };
 
 /// Bytes of a message: 2^32 − 2 blocks (NIST SP 800-38D, 5.2.1.1).
@@ -36,9 +39,9 @@ const NONCE: usize = 12;
 /// Messages of a batch whose counters or tags one thread computes at a time, at some 50 ns each.
 const GRAIN: usize = 256;
 
-/// Galois/counter mode (NIST SP 800-38D): encryption with a tag that tells whether anything was changed.
+/// Galois/counter mode (NIST SP 800-38D): authenticated encryption with associated data.
 ///
-/// A nonce must never be used twice with one key. Nonces have any length but 0; 12 bytes are best. Tags are compared in
+/// Never use a nonce twice with one key. Nonces have any length but 0; 12 bytes are best. Tags are compared in
 /// constant time, and data whose tag is wrong stays encrypted.
 #[derive(Clone)]
 pub struct Gcm {
@@ -99,18 +102,18 @@ impl fmt::Debug for Tag {
     }
 }
 
-/// One message of a batch, in data that all messages share.
+/// One message of a batch, in the data that all messages share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GcmMessage<'a> {
     /// The byte of the data where it starts: a multiple of 16.
     pub offset: usize,
     /// Its length in bytes, without the tag.
     pub len: usize,
-    /// The number of its key, from 0 on.
+    /// The index of its key.
     pub key: usize,
     /// Its nonce, of any length but 0.
     pub nonce: &'a [u8],
-    /// The associated data, which is authenticated with it and not encrypted.
+    /// The associated data, which the tag authenticates and nothing encrypts.
     pub aad: &'a [u8],
 }
 
@@ -118,8 +121,9 @@ impl Aes {
     /// Makes GCM with these keys, with tags of 16 bytes.
     ///
     /// # Errors
-    /// [`Error::Count`] for more than 53,687,091 keys, the powers of whose H 32-bit numbers would not tell apart;
-    /// [`Error::Device`] if the device fails or has too little memory for these powers.
+    /// [`Error::Count`] for more than 53,687,091 keys, since kernels index the powers of H by 32 bits;
+    /// [`Error::Device`] if the queue is of another device, or if the device fails or has too little memory for these
+    /// powers.
     pub fn gcm(&self) -> Result<Gcm> {
         if self.keys() > MAX_KEYS {
             return Err(Error::Count { what: "keys of GCM, at most", expected: MAX_KEYS, actual: self.keys() });
@@ -131,20 +135,31 @@ impl Aes {
 }
 
 impl Gcm {
-    /// Makes GCM on a device with a key of 16, 24 or 32 bytes, with tags of 16 bytes.
+    /// Makes GCM with a key of 16, 24 or 32 bytes and tags of 16 bytes, on a queue (`&device` is its default one).
     ///
     /// # Errors
-    /// [`Error::KeyLength`] unless `key` has 16, 24 or 32 bytes, [`Error::Device`] if the device fails or has too little
-    /// memory for what it keeps of the key.
+    /// [`Error::KeyLength`] unless `key` has 16, 24 or 32 bytes, [`Error::Device`] if the device fails or has too
+    /// little memory for the schedule and the powers of H.
     pub fn new(queue: impl Into<Queue>, key: &[u8]) -> Result<Self> {
-        Aes::with_config(queue, &[key], Config::default())?.gcm()
+        Self::with_config(queue, key, AesConfig::default())
     }
 
-    /// Sets the length of tags: 16 bytes unless set, at least 12 but for the 4 and 8 that NIST allows with precautions.
+    /// Makes GCM with a configuration.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`] unless `key` has 16, 24 or 32 bytes, [`Error::Method`] if the device has too little
+    /// workgroup memory for the method, [`Error::Device`] if the device fails or has too little memory for the schedule
+    /// and the powers of H.
+    pub fn with_config(queue: impl Into<Queue>, key: &[u8], config: AesConfig) -> Result<Self> {
+        Aes::with_config(queue, key, config)?.gcm()
+    }
+
+    /// Sets the length of tags: by default 16 bytes, at least 12 except for the 4 and 8 that NIST allows with
+    /// precautions.
     ///
     /// # Errors
     /// [`Error::TagLength`] for another length than 4, 8, and 12 to 16.
-    pub fn tag_len(mut self, bytes: usize) -> Result<Self> {
+    pub fn with_tag_bytes(mut self, bytes: usize) -> Result<Self> {
         if !matches!(bytes, 4 | 8 | 12..=BLOCK) {
             return Err(Error::TagLength { expected: BLOCK, actual: bytes });
         }
@@ -152,29 +167,30 @@ impl Gcm {
         Ok(self)
     }
 
-    /// Gives the same mode, with the same keys, on a queue of its own, as [`Aes::on`] says.
+    /// Returns the same mode for work on `queue`, as [`Aes::on`] says.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { aes: self.aes.on(queue), ..self.clone() }
     }
 
-    /// Returns the keys that it works with.
+    /// Returns the keys.
     pub fn aes(&self) -> &Aes {
         &self.aes
     }
 
-    /// Returns the length of tags in bytes.
+    /// Returns the bytes of a tag.
     pub fn tag_bytes(&self) -> usize {
         self.tag_len
     }
 
-    /// Encrypts a host slice with key 0 and returns its tag, which authenticates `aad` too.
+    /// Encrypts a host slice with key 0 and returns its tag, which authenticates `aad` too. The CPU works on slices
+    /// shorter than [`Aes::cpu_threshold`]; longer ones pass through the device in pieces, on several queues.
     ///
     /// # Errors
-    /// [`Error::IvLength`] for an empty nonce, [`Error::TooLong`] for data of more than 2^36 − 32 bytes and for a nonce or
-    /// associated data of more than 2^61 − 1: with nothing written. [`Error::Device`] if the device fails or has too little
-    /// memory: some pieces of `data` may be encrypted then.
-    pub fn seal(&self, nonce: &[u8], aad: &[u8], data: &mut [u8]) -> Result<Tag> {
+    /// [`Error::IvLength`] for an empty nonce, [`Error::TooLong`] for data of more than 2^36 − 32 bytes and for a nonce
+    /// or associated data of more than 2^61 − 1: with nothing written. [`Error::Device`] if the device fails or has too
+    /// little memory: some pieces of `data` may be encrypted then.
+    pub fn seal_host(&self, nonce: &[u8], aad: &[u8], data: &mut [u8]) -> Result<Tag> {
         let start = self.start(0, nonce, aad, data.len())?;
         if self.aes.on_host(Mode::Gcm, data.len())? {
             let sum = self.hash.key(0).seal(&self.begin_hash(aad), self.aes.cipher(0), start.counter(), data);
@@ -185,14 +201,14 @@ impl Gcm {
         Ok(self.tag(&start, aad.len(), data.len(), &sum))
     }
 
-    /// Decrypts a host slice with key 0 if the tag is right; leaves it as it is otherwise.
+    /// Decrypts a host slice with key 0 if the tag is right; otherwise leaves it as it is.
     ///
     /// # Errors
     /// [`Error::Tag`] if the tag is not that of the data, [`Error::TagLength`] unless it has [`Gcm::tag_bytes`] bytes,
-    /// [`Error::IvLength`] for an empty nonce, [`Error::TooLong`] for data of more than 2^36 − 32 bytes and for a nonce or
-    /// associated data of more than 2^61 − 1: with nothing written. [`Error::Device`] if the device fails or has too little
-    /// memory after the tag was found to be right: some pieces of `data` may be decrypted then.
-    pub fn open(&self, nonce: &[u8], aad: &[u8], data: &mut [u8], tag: &[u8]) -> Result<()> {
+    /// [`Error::IvLength`] for an empty nonce, [`Error::TooLong`] for data of more than 2^36 − 32 bytes and for a nonce
+    /// or associated data of more than 2^61 − 1: with nothing written. [`Error::Device`] if the device fails or has too
+    /// little memory after the tag was found to be right: some pieces of `data` may be decrypted then.
+    pub fn open_host(&self, nonce: &[u8], aad: &[u8], data: &mut [u8], tag: &[u8]) -> Result<()> {
         let start = self.start(0, nonce, aad, data.len())?;
         self.expect_tag_len(tag)?;
         let sum = self.extend_hash(&self.begin_hash(aad), data);
@@ -211,17 +227,19 @@ impl Gcm {
             let counter = add_counter(start.counter(), (at / BLOCK) as u128, Counter::Bits32);
             self.aes.on(queue).ctr_aligned(piece.view_mut(..len)?, 0, counter, Counter::Bits32)
         };
-        ring::for_len(&self.aes, data.len(), BLOCK)?.run(data, work, done)
+        pieces::for_len(&self.aes, data.len(), BLOCK)?.run(data, work, done)
     }
 
-    /// Encrypts data of the device with key 0 and returns its tag, as [`Gcm::seal`] does.
+    /// Encrypts device memory with key 0 and returns its tag, which authenticates `aad` too. Waits for the device.
     ///
     /// # Errors
-    /// [`Error::Device`] for data on another device, with nothing written. Else returns the errors of [`Gcm::seal`], for the
-    /// same reasons.
-    pub fn seal_buffer<'d>(&self, nonce: &[u8], aad: &[u8], data: impl Into<ViewMut<'d, u8>>) -> Result<Tag> {
+    /// [`Error::IvLength`] for an empty nonce, [`Error::TooLong`] for data of more than 2^36 − 32 bytes and for a nonce
+    /// or associated data of more than 2^61 − 1, [`Error::Device`] if data or queue are of another device: with nothing
+    /// written. [`Error::Device`] also if the device fails or has too little memory.
+    pub fn seal<'d>(&self, nonce: &[u8], aad: &[u8], data: impl Into<ViewMut<'d, u8>>) -> Result<Tag> {
         let data = data.into();
         let len = data.len();
+        self.aes.own_queue()?;
         self.aes.expect_here(data.device())?;
         let start = self.start(0, nonce, aad, len)?;
         let hash = self.aes.aligned(data, 0, |mut data| {
@@ -231,20 +249,17 @@ impl Gcm {
         Ok(self.tag_of_sum(&start, aad, len, &hash))
     }
 
-    /// Decrypts data of the device with key 0 if the tag is right, as [`Gcm::open`] does.
+    /// Decrypts device memory with key 0 if the tag is right; otherwise leaves it as it is. Waits for the hash.
     ///
     /// # Errors
-    /// [`Error::Device`] for data on another device, with nothing written. Else returns the errors of [`Gcm::open`], for the
-    /// same reasons.
-    pub fn open_buffer<'d>(
-        &self,
-        nonce: &[u8],
-        aad: &[u8],
-        data: impl Into<ViewMut<'d, u8>>,
-        tag: &[u8],
-    ) -> Result<()> {
+    /// [`Error::Tag`] if the tag is not that of the data, [`Error::TagLength`] unless it has [`Gcm::tag_bytes`] bytes,
+    /// [`Error::IvLength`] for an empty nonce, [`Error::TooLong`] for data of more than 2^36 − 32 bytes and for a nonce
+    /// or associated data of more than 2^61 − 1, [`Error::Device`] if data or queue are of another device: with nothing
+    /// written. [`Error::Device`] also if the device fails or has too little memory.
+    pub fn open<'d>(&self, nonce: &[u8], aad: &[u8], data: impl Into<ViewMut<'d, u8>>, tag: &[u8]) -> Result<()> {
         let data = data.into();
         let len = data.len();
+        self.aes.own_queue()?;
         self.aes.expect_here(data.device())?;
         let start = self.start(0, nonce, aad, len)?;
         self.expect_tag_len(tag)?;
@@ -253,15 +268,17 @@ impl Gcm {
         self.aes.aligned(data, 0, |data| self.aes.ctr_aligned(data, 0, start.counter(), Counter::Bits32))
     }
 
-    /// Encrypts each message with its key and nonce, and returns the tags in the order of the messages.
+    /// Encrypts each message with its key and nonce, and returns the tags in the order of the messages. Waits for the
+    /// device.
     ///
     /// # Errors
-    /// For a message, [`Error::NoSuchKey`] if its key there is not, [`Error::IvLength`] and [`Error::TooLong`] as in
-    /// [`Gcm::seal`], [`Error::Alignment`] if it does not start at a multiple of 16, [`Error::Device`] if it leaves `data`.
-    /// For two messages, [`Error::Overlap`] if they share bytes, and [`Error::RepeatedKeystream`] if they have equal keys
-    /// and the same nonce, or nonces, one of which has not 12 bytes, whose counters overlap. All this and [`Error::Device`]
-    /// for data on another device with nothing written. [`Error::Device`] also if the device fails or has too little
-    /// memory.
+    /// For one message: [`Error::Alignment`] if it does not start at a multiple of 16, [`Error::NoSuchKey`] if it has
+    /// no key, [`Error::Device`] if it leaves `data`. For two messages: [`Error::Overlap`] if they share bytes.
+    /// [`Error::IvLength`] for an empty nonce, [`Error::TooLong`] for a message of more than 2^36 − 32 bytes and for a
+    /// nonce or associated data of more than 2^61 − 1. [`Error::RepeatedKeystream`] for two messages with equal keys
+    /// and the same nonce, or with nonces of another length than 12 bytes whose counters overlap. [`Error::Device`] if
+    /// data or queue are of another device: with nothing written. [`Error::Device`] also if the device fails or has too
+    /// little memory.
     pub fn seal_batch<'d>(&self, data: impl Into<ViewMut<'d, u8>>, messages: &[GcmMessage<'_>]) -> Result<Vec<Tag>> {
         let data = data.into();
         in_pool(messages.len(), || {
@@ -271,7 +288,7 @@ impl Gcm {
                 let span = batch.span(message);
                 // The block that masks the tag, then those of the data.
                 let blocks = 1 + span.len.div_ceil(BLOCK) as u64;
-                Stream { key: span.key, start: messages.number(message), blocks }
+                CounterRange { key: span.key, start: messages.number(message), blocks }
             };
             let streams = (0..batch.count()).into_par_iter().map(stream);
             let expect = || self.aes.expect_apart(streams, Counter::Bits32, batch.secrecy());
@@ -289,15 +306,16 @@ impl Gcm {
         })
     }
 
-    /// Decrypts the messages if all tags are right; leaves all as they are otherwise.
+    /// Decrypts the messages if all tags are right; otherwise leaves all of them as they are. Waits for the hashes.
     ///
     /// # Errors
-    /// [`Error::Count`] unless there are as many tags as messages, [`Error::TagLength`] for a tag that has not
-    /// [`Gcm::tag_bytes`] bytes, [`Error::Tag`] with the first message whose tag is wrong. For a message,
-    /// [`Error::NoSuchKey`] if its key there is not, [`Error::IvLength`] and [`Error::TooLong`] as in [`Gcm::open`],
-    /// [`Error::Alignment`] if it does not start at a multiple of 16, [`Error::Device`] if it leaves `data`; for two,
-    /// [`Error::Overlap`] if they share bytes. All this and [`Error::Device`] for data on another device with nothing
-    /// written. [`Error::Device`] also if the device fails or has too little memory.
+    /// For one message: [`Error::Alignment`] if it does not start at a multiple of 16, [`Error::NoSuchKey`] if it has
+    /// no key, [`Error::Device`] if it leaves `data`. For two messages: [`Error::Overlap`] if they share bytes.
+    /// [`Error::Count`] unless there is a tag for each message, [`Error::TagLength`] for a tag of another length than
+    /// [`Gcm::tag_bytes`], [`Error::Tag`] with the first message whose tag is wrong. [`Error::IvLength`] for an empty
+    /// nonce, [`Error::TooLong`] for a message of more than 2^36 − 32 bytes and for a nonce or associated data of more
+    /// than 2^61 − 1. [`Error::Device`] if data or queue are of another device: with nothing written. [`Error::Device`]
+    /// also if the device fails or has too little memory.
     pub fn open_batch<'d>(
         &self,
         data: impl Into<ViewMut<'d, u8>>,
@@ -323,7 +341,7 @@ impl Gcm {
             for (message, (expected, tag)) in expected.iter().zip(tags).enumerate() {
                 expect_tag(expected, tag.as_ref(), Some(message))?;
             }
-            // Whoever gives other bytes each time gets no further.
+            // A caller whose `AsRef` gives other bytes each time gets no further.
             return Err(Error::Tag { message: None });
         }
         self.aes.aligned(data, 0, |data| self.aes.run(Work::Ctr(Counter::Bits32), data, &parts))
@@ -537,8 +555,8 @@ fn expect_message(nonce: &[u8], aad: &[u8], len: usize) -> Result<()> {
     Ok(())
 }
 
-/// Does work over so many messages on a thread of the pool, if they are several tasks: entering it at each of many steps takes
-/// longer than the steps.
+/// Does work over so many messages on a thread of the pool, if they are several tasks: entering it at each of many
+/// steps takes longer than the steps.
 fn in_pool<T: Send>(messages: usize, work: impl FnOnce() -> T + Send) -> T {
     match messages {
         ..=GRAIN => work(),

@@ -1,7 +1,7 @@
 //! GHASH on the host (NIST SP 800-38D, 6.4), from keys that are expanded once.
 //!
-//! By carry-less products of AVX-512 where the processor has them, 32 blocks to a reduction; else by RustCrypto's GHASH, which
-//! is also what the former is tested against.
+//! By carry-less products of AVX-512 where the processor has them, 32 blocks to a reduction; else by RustCrypto's
+//! GHASH, which is also what the former is tested against.
 
 use ghash::{GHash, universal_hash::UniversalHash};
 use rayon::prelude::*;
@@ -63,8 +63,8 @@ impl HashKey {
         &self.squares
     }
 
-    /// (`sum` + X_0) H^n + X_1 H^(n−1) + … + X_(n−1) H over the n blocks of `data`, the last padded with zeros: GHASH, if
-    /// `sum` is what came before.
+    /// (`sum` + X_0) H^n + X_1 H^(n−1) + … + X_(n−1) H over the n blocks of `data`, the last padded with zeros: GHASH,
+    /// if `sum` is what came before.
     pub(crate) fn extend(&self, sum: &[u8; BLOCK], data: &[u8]) -> Sum {
         match &self.blocks {
             #[cfg(target_arch = "x86_64")]
@@ -92,7 +92,8 @@ impl HashKey {
         }
     }
 
-    /// Encrypts data from a counter of 32 bits on, and goes on with a hash by the result, as [`HashKey::extend_parallel`] does.
+    /// Encrypts data from a counter of 32 bits on, and goes on with a hash by the result, as
+    /// [`HashKey::extend_parallel`] does.
     pub(crate) fn seal(&self, sum: &[u8; BLOCK], cipher: &HostCipher, counter: [u8; BLOCK], data: &mut [u8]) -> Sum {
         if data.len() <= SERIAL {
             return self.seal_part(sum, cipher, counter, data);
@@ -110,7 +111,7 @@ impl HashKey {
         if let (Blocks::Lanes(powers), Some(lanes)) = (&self.blocks, &cipher.lanes)
             && data.len() >= lanes::ROUND
         {
-            return Sum::new(lanes::seal(powers, sum, lanes.stream(counter, Counter::Bits32), data));
+            return Sum::new(lanes::seal(powers, sum, lanes.keystream(counter, Counter::Bits32), data));
         }
         cpu::ctr(cipher, counter, Counter::Bits32, 0, data);
         self.extend(sum, data)
@@ -170,11 +171,11 @@ impl HashKey {
     }
 }
 
-/// Polynomials in the reverse order of bits, as GHASH has them in memory: a block as a big-endian number, coefficient i in
-/// bit 127 − i.
+/// Polynomials in the reverse order of bits, as GHASH has them in memory: a block as a big-endian number, coefficient i
+/// in bit 127 − i.
 ///
-/// Of factors in this order the product of 256 bits is that of the polynomials times x. What divides by x^128 as it reduces
-/// (Gueron, Kounaves: Intel's Carry-Less Multiplication Instruction, 2014) then needs one of them times x^−1.
+/// Of factors in this order the product of 256 bits is that of the polynomials times x. What divides by x^128 as it
+/// reduces (Gueron, Kounaves: Intel's Carry-Less Multiplication Instruction, 2014) then needs one of them times x^−1.
 #[cfg(target_arch = "x86_64")]
 mod lanes {
     use std::arch::x86_64::{
@@ -189,7 +190,7 @@ mod lanes {
     use crate::{
         block::BLOCK,
         gf128,
-        vaes::{self, Stream},
+        vaes::{self, Keystream},
     };
 
     /// Blocks between two reductions.
@@ -242,15 +243,15 @@ mod lanes {
         unsafe { run(powers, &[0; BLOCK], data, 1) }
     }
 
-    /// Encrypts data, and goes on with the hash by what becomes of it: by 32 blocks while the next ones are encrypted, so that
-    /// the processor has both to do.
-    pub(super) fn seal(powers: &Powers, sum: &[u8; BLOCK], stream: Stream<'_>, data: &mut [u8]) -> [u8; BLOCK] {
+    /// Encrypts data, and goes on with the hash by what becomes of it: by 32 blocks while the next ones are encrypted,
+    /// so that the processor has both to do.
+    pub(super) fn seal(powers: &Powers, sum: &[u8; BLOCK], stream: Keystream<'_>, data: &mut [u8]) -> [u8; BLOCK] {
         // SAFETY: as above; there are lanes of AES only where these have been found.
         unsafe { seal_lanes(powers, sum, stream, data) }
     }
 
     #[target_feature(enable = "avx512f,avx512bw,pclmulqdq,vpclmulqdq,vaes")]
-    fn seal_lanes(powers: &Powers, sum: &[u8; BLOCK], mut stream: Stream<'_>, data: &mut [u8]) -> [u8; BLOCK] {
+    fn seal_lanes(powers: &Powers, sum: &[u8; BLOCK], mut stream: Keystream<'_>, data: &mut [u8]) -> [u8; BLOCK] {
         let (rounds, rest) = data.as_chunks_mut::<ROUND>();
         let mut hashed = number(*sum);
         let mut before: Option<&[u8; ROUND]> = None;
@@ -455,7 +456,8 @@ pub(crate) mod tests {
         }))
     }
 
-    /// Sealing is counter mode and then the hash, with and without vectors, where the counter's 32 bits start again too.
+    /// Sealing is counter mode and then the hash, with and without vectors, where the counter's 32 bits start again
+    /// too.
     #[test]
     fn sealing_hashes_the_stream() {
         let cipher = HostCipher::new(&Key::new(&[7; 24]).unwrap());

@@ -10,28 +10,30 @@ use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 use crate::{
-    Aes, Result,
+    alignment::{tail, words},
     batch::{Batch, Prepared},
     block::BLOCK,
     config::MAX_STRIDES,
-    copies::{tail, words},
+    error::Result,
     gf128,
     ghash::{HashKey, Sum},
     kernels::{self, THREADS},
     params::{GhashParams, POWERS, SQUARES},
+    plan::Aes,
 };
 
 /// Messages that one launch of GHASH takes.
 const MAX_HASHED: usize = 1 << 24;
 
-/// Segments that data is cut into for GHASH, if it is long enough: as many as keep a device busy, and as few as the host
-/// puts together in microseconds.
+/// Segments that data is cut into for GHASH, if it is long enough: as many as keep a device busy, and as few as the
+/// host puts together in microseconds.
 const MAX_SEGMENTS: u64 = 1 << 11;
 
 /// Blocks that a workgroup hashes at a time at least, if there are so many.
 const MIN_HASHED: u64 = 1 << 11;
 
-/// Blocks of a message of a batch that are one segment in any case: putting together costs the host as much as it gains.
+/// Blocks of a message of a batch that are one segment in any case: putting together costs the host as much as it
+/// gains.
 const MIN_CUT: u64 = 1 << 10;
 
 /// Blocks of a segment of a batch at most: as many strides as one launch has.
@@ -80,7 +82,8 @@ impl HashKeys {
         Ok(self.kernel.get(device, || kernels::ghash(device.info(), Arc::clone(&self.keys)))?)
     }
 
-    /// Has `done` read so many sums that `launch` writes on a queue, as they lie in memory, and gives it what `launch` gave.
+    /// Has `done` read so many sums that `launch` writes on a queue, as they lie in memory, and gives it what `launch`
+    /// gave.
     pub(crate) fn read<M, T>(
         &self,
         queue: &Queue,
@@ -122,7 +125,8 @@ impl fmt::Debug for HashKeys {
 }
 
 impl Aes {
-    /// Σ X_i H^(n−1−i) over the n blocks of data, with the powers of a key. But on the CPU the data must start at a word.
+    /// Σ X_i H^(n−1−i) over the n blocks of data, with the powers of a key. But on the CPU the data must start at a
+    /// word.
     pub(crate) fn ghash(&self, data: View<'_, u8>, keys: &HashKeys, key: usize) -> Result<Sum> {
         keys.ready.wait(self.queue())?;
         let (mut total, mut done) = (Sum::default(), 0);
@@ -149,7 +153,7 @@ impl Aes {
         let (kernel, powers) = (keys.kernel()?, keys.powers());
         let launch = |out: &mut Buffer<u8>| {
             // There are no messages: the tables' first words stand in for them, unread.
-            let args = &mut [Arg::read(data), Arg::read(&self.engine.tables), Arg::read(powers), Arg::write(out)];
+            let args = &mut [Arg::read(data), Arg::read(&self.plan.tables), Arg::read(powers), Arg::write(out)];
             // SAFETY: the data has so many words; there is an output for each segment; the key has powers.
             Ok(unsafe { kernel.launch(self.queue(), self.hash_groups(count), &params, args) }?)
         };
@@ -158,13 +162,13 @@ impl Aes {
 
     /// Blocks of the segments that so many blocks are cut into.
     fn segment_of(&self, blocks: u64) -> u64 {
-        let at_once = u64::from(kernels::hashed_at_once(self.engine.device.info()));
+        let at_once = u64::from(kernels::hashed_at_once(self.plan.device.info()));
         blocks.div_ceil(MAX_SEGMENTS).max(MIN_HASHED / at_once).next_multiple_of(THREADS.into())
     }
 
     /// Workgroups that hash so many segments.
     fn hash_groups(&self, segments: u64) -> u64 {
-        let info = self.engine.device.info();
+        let info = self.plan.device.info();
         match kernels::hashed_at_once(info) {
             1 => segments,
             _ if self.whole_launches() => 1,
@@ -173,8 +177,9 @@ impl Aes {
         }
     }
 
-    /// [`Aes::ghash`] of each message of a batch, with its own powers, as they lie in memory. `parts` are what the batch was prepared
-    /// as. `meanwhile` runs on the host while the device hashes; `done` gets what it made, and the sums.
+    /// [`Aes::ghash`] of each message of a batch, with its own powers, as they lie in memory. `parts` are what the
+    /// batch was prepared as. `meanwhile` runs on the host while the device hashes; `done` gets what it made, and the
+    /// sums.
     pub(crate) fn ghash_messages<M, T>(
         &self,
         data: View<'_, u8>,

@@ -5,7 +5,10 @@ use cipher::{Array, BlockCipherEncrypt, KeyInit};
 
 #[cfg(target_arch = "x86_64")]
 use crate::vaes::Lanes;
-use crate::{KeySize, block::BLOCK, key::Key};
+use crate::{
+    block::BLOCK,
+    key::{Key, KeySize},
+};
 
 /// RustCrypto's cipher of one of the key sizes. Its schedule is zeroed when dropped.
 #[derive(Clone)]

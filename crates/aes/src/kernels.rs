@@ -7,13 +7,14 @@ use evariste_backend::{
 };
 
 use crate::{
-    KeySize, Method, Result, bodies,
-    config::{MAX_STRIDES, TABLE_BYTES},
+    config::{MAX_STRIDES, Method, TABLE_BYTES},
+    cpu_kernels,
+    error::{Error, Result},
     ghash::HashKey,
     host_cipher::HostCipher,
-    key::{ROUND_KEYS, SCHEDULE_WORDS, SLICED_WORDS},
+    key::{KeySize, ROUND_KEYS, SCHEDULE_WORDS, SLICED_WORDS},
     params::{
-        BlockMode, BlockParams, CtrParams, Direction, GhashParams, MoveParams, PreviousParams, SerialMode, SerialParams,
+        BlockMode, BlockParams, ChainedParams, CtrParams, Direction, GhashParams, MoveParams, SerialMode, SerialParams,
     },
 };
 
@@ -23,21 +24,22 @@ pub(crate) const THREADS: u32 = 256;
 /// Threads of a warp of CUDA.
 pub(crate) const WARP: u32 = 32;
 
-/// Threads of a workgroup of the kernels with tables in CUDA, and of the CTR kernel where devices take so many: the round
-/// keys of AES-256 stay in 128 registers a thread.
+/// Threads of a workgroup of the kernels with tables in CUDA, and of the CTR kernel where devices take so many: the
+/// round keys of AES-256 stay in 128 registers a thread.
 const TABLE_THREADS: u32 = 512;
 
 /// Blocks that one thread of the CTR kernel takes at a time.
 pub(crate) const CTR_RUN: u32 = 8;
 
-/// Units after which CBC decryption keeps the block that the next one needs: what a workgroup or a warp takes at a time.
-pub(crate) const PREVIOUS_UNITS: u32 = 256;
+/// Units after which CBC decryption keeps the block that the next one needs: what a workgroup or a warp takes at a
+/// time.
+pub(crate) const CHAINED_UNITS: u32 = 256;
 
 /// Bytes that a warp keeps of the matrices of two powers in CUDA: see `aes/ghash.cu`.
 const MATRIX_BYTES: u32 = 2 * 16 * 33 * 4;
 
-/// The keys of the kernels' bodies for the CPU, which would expand those of the schedule anew at each launch. None where
-/// kernels are only compiled.
+/// The keys of the kernels' bodies for the CPU, which would expand those of the schedule anew at each launch. None
+/// where kernels are only compiled.
 pub(crate) type Ciphers = Arc<[HostCipher]>;
 
 /// Rounds of AES-256.
@@ -72,12 +74,14 @@ constants! {
 pub(crate) struct Shape {
     pub(crate) method: Method,
     pub(crate) size: KeySize,
-    copies: u32,
+    table_copies: u32,
 }
 
 impl Shape {
     pub(crate) fn new(info: &DeviceInfo, method: Method, size: KeySize) -> Result<Self> {
-        Ok(Self { method, size, copies: method.copies(info)? })
+        let (expected, actual) = (method.least_bytes(), info.limits.workgroup_bytes);
+        let table_copies = method.table_copies(info).ok_or(Error::Method { method, expected, actual })?;
+        Ok(Self { method, size, table_copies })
     }
 
     pub(crate) fn sliced(self) -> bool {
@@ -90,7 +94,7 @@ impl Shape {
     }
 
     fn shared_bytes(self) -> u32 {
-        if self.method == Method::Sbox { 256 } else { self.method.tables() * self.copies * TABLE_BYTES }
+        if self.method == Method::Sbox { 256 } else { self.method.tables() * self.table_copies * TABLE_BYTES }
     }
 
     /// Workgroups of `threads` that one multiprocessor keeps at a time.
@@ -104,12 +108,12 @@ impl Shape {
     }
 
     fn variant(self, what: &str) -> String {
-        format!("{what}{:?} {:?} ×{}", self.method, self.size, self.copies)
+        format!("{what}{:?} {:?} ×{}", self.method, self.size, self.table_copies)
     }
 
     /// The block function in a language, before a kernel.
     fn source(self, language: Language, direction: Direction, threads: u32, defines: &[(&str, u32)]) -> String {
-        let Self { method, size, copies } = self;
+        let Self { method, size, table_copies: copies } = self;
         let decrypt = direction == Direction::Decrypt;
         let (rounds, schedule) = (size.rounds(), self.schedule_words() / 4);
         match language {
@@ -168,7 +172,7 @@ impl Shape {
             }
         };
         let body = move |params: &CtrParams, [data, ..]: &mut [CpuArg<'_>; 3]| {
-            bodies::ctr_kernel(params, data.write(), &ciphers[0]);
+            cpu_kernels::ctr_kernel(params, data.write(), &ciphers[0]);
         };
         KernelSpec::new("aes_ctr", self.variant(""), CTR_BINDINGS, body, source)
             .threads(threads)
@@ -186,7 +190,7 @@ impl Shape {
     pub(crate) fn block_units(self, info: &DeviceInfo) -> u32 {
         let threads = self.block_threads(info);
         if info.dialect() != Dialect::Wgsl && self.method.tables() > 0 {
-            threads / WARP * PREVIOUS_UNITS
+            threads / WARP * CHAINED_UNITS
         } else {
             threads
         }
@@ -204,12 +208,12 @@ impl Shape {
         let bindings = (CIPHER_BINDINGS, previous);
         let source = move |language| {
             let head =
-                self.source(language, direction, threads, &[("MODE", mode as u32), ("PREVIOUS_UNITS", PREVIOUS_UNITS)]);
+                self.source(language, direction, threads, &[("MODE", mode as u32), ("PREVIOUS_UNITS", CHAINED_UNITS)]);
             let parts = match language {
                 Language::Cuda => [evariste_cuda::aes::XTS, evariste_cuda::aes::MESSAGE, evariste_cuda::aes::BLOCKS]
                     .map(str::to_owned),
                 Language::Wgsl { .. } => {
-                    let stub = if mode == BlockMode::Cbc { "" } else { PREVIOUS_STUB };
+                    let stub = if mode == BlockMode::Cbc { "" } else { CHAINED_STUB };
                     let body = stub.to_owned() + &self.unroll(evariste_shaders::aes::BLOCKS);
                     [evariste_shaders::aes::XTS.into(), evariste_shaders::aes::MESSAGE.into(), body]
                 }
@@ -218,7 +222,7 @@ impl Shape {
         };
         // The CPU's body of CBC decryption keeps the previous blocks itself.
         let body = move |params: &BlockParams, ([data, messages, ..], _): Args<'_, '_>| {
-            bodies::message_kernel(mode, direction, params, data.write(), messages.read(), &ciphers);
+            cpu_kernels::message_kernel(mode, direction, params, data.write(), messages.read(), &ciphers);
         };
         KernelSpec::new("aes_blocks", self.variant(&format!("{mode:?} {direction:?} ")), bindings, body, source)
             .constants(block_modes::ALL)
@@ -245,7 +249,7 @@ impl Shape {
             head + &parts.concat()
         };
         let body = move |params: &SerialParams, [data, messages, ..]: &mut [CpuArg<'_>; 4]| match mode {
-            SerialMode::CbcEncrypt => bodies::cbc_encrypt_kernel(params, data.write(), messages.read(), &ciphers),
+            SerialMode::CbcEncrypt => cpu_kernels::cbc_encrypt_kernel(params, data.write(), messages.read(), &ciphers),
             SerialMode::XtsSteal => unreachable!("XTS steals itself"),
         };
         let variant = self.variant(&format!("{mode:?} {direction:?} "));
@@ -262,7 +266,7 @@ impl Shape {
             })
     }
 
-    pub(crate) fn previous(self) -> KernelSpec {
+    pub(crate) fn chained(self) -> KernelSpec {
         let bindings = [
             Binding::read("data", BindingType::Bytes),
             Binding::read("messages", BindingType::Vec4),
@@ -282,10 +286,10 @@ impl Shape {
             }
         };
         // Only GPUs launch it.
-        let body = |_: &PreviousParams, _: &mut [CpuArg<'_>; 3]| {};
+        let body = |_: &ChainedParams, _: &mut [CpuArg<'_>; 3]| {};
         KernelSpec::new("aes_previous", format!("{units} blocks a thread"), bindings, body, source)
             .threads(THREADS)
-            .turns(|_: &PreviousParams| loop_turns(u32::BITS.into(), 0))
+            .turns(|_: &ChainedParams| loop_turns(u32::BITS.into(), 0))
     }
 
     /// Turns of the loops of a thread beside those of its blocks: it helps to load tables, and looks for its message.
@@ -324,7 +328,7 @@ impl Shape {
     }
 }
 
-const PREVIOUS_STUB: &str = "fn previous_get(i: u32) -> vec4<u32> { return vec4<u32>(); }\n";
+const CHAINED_STUB: &str = "fn previous_get(i: u32) -> vec4<u32> { return vec4<u32>(); }\n";
 
 /// What ciphers bind, and the previous blocks of CBC decryption.
 type Args<'a, 'm> = (&'a mut [CpuArg<'m>; 4], Option<&'a mut CpuArg<'m>>);
@@ -365,7 +369,7 @@ pub(crate) fn ghash(info: &DeviceInfo, keys: Arc<Vec<HashKey>>) -> KernelSpec {
         Language::Wgsl { .. } => [evariste_shaders::aes::HEADER, evariste_shaders::aes::GHASH].concat(),
     };
     let body = move |params: &GhashParams, [data, messages, _, out]: &mut [CpuArg<'_>; 4]| {
-        bodies::ghash_kernel(params, data.read(), messages.read(), &keys, out.write());
+        cpu_kernels::ghash_kernel(params, data.read(), messages.read(), &keys, out.write());
     };
     // A message of a batch takes as many turns as a launch has strides at most.
     let turns = |params: &GhashParams| {
@@ -394,7 +398,7 @@ pub(crate) fn move_bytes() -> KernelSpec {
 /// Every kernel of a shape, for compiling them ahead.
 pub(crate) fn all(shape: Shape, info: &DeviceInfo) -> Vec<KernelSpec> {
     let (both, none) = ([Direction::Encrypt, Direction::Decrypt], || Ciphers::from([]));
-    let mut specs = vec![shape.ctr(info, none()), shape.previous(), ghash(info, Arc::default()), move_bytes()];
+    let mut specs = vec![shape.ctr(info, none()), shape.chained(), ghash(info, Arc::default()), move_bytes()];
     for mode in BlockMode::ALL {
         let directions = match mode {
             BlockMode::Ecb | BlockMode::Xts => &both[..],

@@ -4,7 +4,10 @@ use std::fmt;
 
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::{Error, Result, tables};
+use crate::{
+    error::{Error, Result},
+    tables,
+};
 
 /// Round keys that a schedule has room for, in each direction.
 pub(crate) const ROUND_KEYS: usize = 15;
@@ -21,8 +24,8 @@ const AFFINE: u32 = 0x6363_6363;
 /// Bytes of the stack that what makes schedules and ciphers of a key stays within.
 const STACK: usize = 16 << 10;
 
-/// Does work with keys, and zeroes the stack that it used: schedules are moved there, and what another library moves to the heap
-/// later would take them along as padding. What the work gives must hold its secrets on the heap.
+/// Does work with keys, and zeroes the stack that it used: schedules are moved there, and what another library moves to
+/// the heap later would take them along as padding. What the work gives must hold its secrets on the heap.
 pub(crate) fn on_wiped_stack<T>(work: impl FnOnce() -> T) -> T {
     #[inline(never)]
     fn call<T>(work: impl FnOnce() -> T) -> T {

@@ -1,15 +1,16 @@
 //! Whether keystreams of a batch repeat each other.
 
-use std::{
-    hash::{BuildHasher, RandomState},
-    sync::{Mutex, OnceLock},
-};
+use std::hash::{BuildHasher, RandomState};
 
 use evariste_backend::Secrecy;
 use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::{Aes, Counter, Error, Result};
+use crate::{
+    block::Counter,
+    error::{Error, Result},
+    plan::{Aes, EqualKeys, Hashes},
+};
 
 /// Streams up to which one thread sorts them.
 const FEW: usize = 1 << 12;
@@ -22,19 +23,16 @@ const NONE: u64 = 0;
 
 /// Counter blocks that follow each other, with a key.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stream {
+pub(crate) struct CounterRange {
     pub(crate) key: usize,
     /// As a big-endian number.
     pub(crate) start: u128,
     pub(crate) blocks: u64,
 }
 
-/// For each key the number of the first one that is equal.
-#[derive(Debug, Default)]
-pub(crate) struct EqualKeys(OnceLock<Vec<u32>>);
-
 impl EqualKeys {
-    /// By what the keys make of a block that nothing else encrypts, so that comparing tells nothing of the keys themselves.
+    /// By what the keys make of a block that nothing else encrypts, so that comparing tells nothing of the keys
+    /// themselves.
     fn of(&self, aes: &Aes) -> &[u32] {
         self.0.get_or_init(|| {
             let mark = |key| (Zeroizing::new(aes.cipher(key).encrypt(*b"evariste eq keys")), key as u32);
@@ -64,20 +62,16 @@ impl Zeroize for Sorted {
     }
 }
 
-/// Hashes of streams, in memory that is kept from one check to the next: new pages would take longer than the check.
-#[derive(Debug, Default)]
-pub(crate) struct Hashes(Mutex<Vec<u64>>);
-
 impl Hashes {
     /// Whether two of these streams have the same key and `cycle`: by chance so even if none do, in one of 2^63 pairs.
     ///
-    /// Each task sorts the hashes of a part of their range, so that no two write to the same memory: a table that all cores
-    /// share is a wait for another core's cache at nearly every access. The hash, of two folded products as in wyhash, has seeds
-    /// of its own, so that nobody can make streams meet.
+    /// Each task sorts the hashes of a part of their range, so that no two write to the same memory: a table that all
+    /// cores share is a wait for another core's cache at nearly every access. The hash, of two folded products as in
+    /// wyhash, has seeds of its own, so that nobody can make streams meet.
     ///
-    /// Who has the seeds learns something of the streams from the hashes: those of secret ones are zeroed.
+    /// An attacker with the seeds would learn of the streams from the hashes: those of secret streams are zeroed.
     fn any_twice(&self, streams: impl IndexedParallelIterator<Item = Sorted>, cycle: u128, secrecy: Secrecy) -> bool {
-        // Who finds the memory taken uses its own.
+        // A thread that finds the memory taken uses its own.
         let (mut own, mut shared) = (Vec::new(), self.0.try_lock());
         let hashes = shared.as_deref_mut().unwrap_or(&mut own);
         let random = RandomState::new();
@@ -118,11 +112,11 @@ impl Hashes {
 
 impl Aes {
     /// Refuses streams that have a counter block in common: sorted by key and start, each must end before the next one
-    /// starts. Keys that are equal count as one. Where the counter has 32 bits, nothing is sorted unless some may share the
-    /// others. `secrecy` is that of the starts.
+    /// starts. Keys that are equal count as one. Where the counter has 32 bits, nothing is sorted unless some may share
+    /// the others. `secrecy` is that of the starts.
     pub(crate) fn expect_apart(
         &self,
-        streams: impl IndexedParallelIterator<Item = Stream> + Clone,
+        streams: impl IndexedParallelIterator<Item = CounterRange> + Clone,
         width: Counter,
         secrecy: Secrecy,
     ) -> Result<()> {
@@ -130,7 +124,7 @@ impl Aes {
             return Ok(());
         }
         let keys = if self.keys() > 1 { self.equal_keys().of(self) } else { &[0] };
-        let sorted = |(message, stream): (usize, Stream)| Sorted {
+        let sorted = |(message, stream): (usize, CounterRange)| Sorted {
             key: keys[stream.key],
             start: stream.start,
             blocks: stream.blocks,
@@ -142,7 +136,7 @@ impl Aes {
             Counter::Bits32 => u32::MAX.into(),
         };
         let streams = streams.with_min_len(GRAIN).enumerate().map(sorted);
-        if width == Counter::Bits32 && !self.engine.hashes.any_twice(streams.clone(), !low, secrecy) {
+        if width == Counter::Bits32 && !self.plan.hashes.any_twice(streams.clone(), !low, secrecy) {
             return Ok(());
         }
         // As many as there are: a vector that grew would leave what it had behind.
@@ -165,7 +159,8 @@ impl Aes {
     }
 }
 
-/// Two messages whose streams, which are sorted, have a counter block in common. `low` are the bits of the counter that count.
+/// Two messages whose streams, which are sorted, have a counter block in common. `low` are the bits of the counter that
+/// count.
 fn repetition(streams: &[Sorted], low: u128) -> Option<(usize, usize)> {
     streams.chunk_by(|a, b| a.key == b.key && a.start & !low == b.start & !low).find_map(|cycle| {
         if let Some(pair) = cycle.windows(2).find(|pair| pair[1].start - pair[0].start < pair[0].blocks.into()) {
@@ -184,13 +179,13 @@ mod tests {
 
     use super::*;
     use crate::{
-        Config,
+        config::AesConfig,
         ghash::tests::{WATCHED, left},
     };
 
     fn check(keys: &[[u8; 16]], streams: &[(usize, u128, u64)], width: Counter) -> Option<(usize, usize)> {
-        let aes = Aes::with_config(&Device::cpu(), keys, Config::default()).unwrap();
-        let stream = |&(key, start, blocks): &(usize, u128, u64)| Stream { key, start, blocks };
+        let aes = Aes::with_keys(&Device::cpu(), keys, AesConfig::default()).unwrap();
+        let stream = |&(key, start, blocks): &(usize, u128, u64)| CounterRange { key, start, blocks };
         match aes.expect_apart(streams.par_iter().map(stream), width, Secrecy::Public) {
             Ok(()) => None,
             Err(Error::RepeatedKeystream { first, second }) => Some((first, second)),
@@ -262,7 +257,7 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % below
         };
-        let aes = Aes::with_config(&Device::cpu(), &[[1; 16], [2; 16], [1; 16]], Config::default()).unwrap();
+        let aes = Aes::with_keys(&Device::cpu(), &[[1; 16], [2; 16], [1; 16]], AesConfig::default()).unwrap();
         let mut refused = 0;
         for round in 0..20_000 {
             let (count, room) = (random(7) as usize, 2 + 8 * random(8));
@@ -274,7 +269,7 @@ mod tests {
                 })
                 .collect();
             for width in [Counter::Bits32, Counter::Bits128] {
-                let stream = |&(key, start, blocks): &(usize, u128, u64)| Stream { key, start, blocks };
+                let stream = |&(key, start, blocks): &(usize, u128, u64)| CounterRange { key, start, blocks };
                 let found = match aes.expect_apart(streams.par_iter().map(stream), width, Secrecy::Public) {
                     Ok(()) => false,
                     Err(Error::RepeatedKeystream { first, second }) => {
@@ -294,7 +289,7 @@ mod tests {
     /// Whoever finds the memory of hashes taken is told the same.
     #[test]
     fn threads_that_check_at_once_do_not_mix_their_streams() {
-        let aes = Aes::with_config(&Device::cpu(), &[[1; 16]], Config::default()).unwrap();
+        let aes = Aes::new(&Device::cpu(), &[1; 16]).unwrap();
         std::thread::scope(|scope| {
             for thread in 0..8_usize {
                 let aes = &aes;
@@ -306,7 +301,7 @@ mod tests {
                         if round % 2 == 1 {
                             streams[b] = streams[a];
                         }
-                        let stream = |start: &u128| Stream { key: 0, start: *start, blocks: 2 };
+                        let stream = |start: &u128| CounterRange { key: 0, start: *start, blocks: 2 };
                         let found = aes.expect_apart(streams.par_iter().map(stream), Counter::Bits32, Secrecy::Public);
                         match round % 2 {
                             0 => assert!(found.is_ok()),
@@ -321,19 +316,19 @@ mod tests {
     /// Counters that are hashes of nonces tell of the key: so do hashes of them, whose seeds are known.
     #[test]
     fn nothing_is_kept_of_secret_counters() {
-        let aes = Aes::with_config(&Device::cpu(), &[[1; 16]], Config::default()).unwrap();
+        let aes = Aes::new(&Device::cpu(), &[1; 16]).unwrap();
         let gcm = aes.gcm().unwrap();
         let nonces: Vec<[u8; 13]> = (0..1000_u128).map(|i| *i.to_le_bytes().first_chunk().unwrap()).collect();
         let message = |nonce| crate::GcmMessage { offset: 0, len: 0, key: 0, nonce, aad: b"" };
         let messages: Vec<_> = nonces.iter().map(|nonce| message(&nonce[..])).collect();
         gcm.seal_batch(&mut aes.device().zeros(0).unwrap(), &messages).unwrap();
-        let hashes = aes.engine.hashes.0.lock().unwrap();
+        let hashes = aes.plan.hashes.0.lock().unwrap();
         assert_eq!((hashes.len(), hashes.iter().filter(|hash| **hash != 0).count()), (1000, 0));
         drop(hashes);
         // Sorted once one comes twice.
         let streams: Vec<u64> = (0..1000).map(|i| i / 2).collect();
         for (secrecy, expected) in [(Secrecy::Secret, 0), (Secrecy::Public, 500)] {
-            let stream = |blocks: &u64| Stream { key: 0, start: WATCHED[1], blocks: *blocks };
+            let stream = |blocks: &u64| CounterRange { key: 0, start: WATCHED[1], blocks: *blocks };
             let found = aes.expect_apart(streams.par_iter().map(stream), Counter::Bits32, secrecy);
             assert!(matches!(found, Err(Error::RepeatedKeystream { .. })));
             assert!(left(1) >= expected && (expected > 0 || left(1) == 0), "{}", left(1));

@@ -61,12 +61,12 @@ params! {
         pub(crate) stride: u32,
         pub(crate) blocks: u32,
         pub(crate) key: u32,
-        /// Of one message that is all of the data, where `messages` is 0: in bodies for the CPU, which so need no memory for it. For
-        /// XTS there the number of sector 0; `stride` counts bytes then.
+        /// Of one message that is all of the data, where `messages` is 0: in bodies for the CPU, which so need no
+        /// memory for it. For XTS there the number of sector 0; `stride` counts bytes then.
         pub(crate) iv: [u32; 4],
     }
 
-    pub(crate) struct PreviousParams {
+    pub(crate) struct ChainedParams {
         pub(crate) tiles: u32,
         pub(crate) messages: u32,
         pub(crate) tile_units: u32,
@@ -123,7 +123,8 @@ pub(crate) struct Descriptor {
     pub(crate) tail: u32,
     pub(crate) powers: u32,
     pub(crate) word_high: u32,
-    /// 1 if the message goes on with the one that lies before it, whose last block is the initialisation vector of CBC then.
+    /// 1 if the message goes on with the one that lies before it, whose last block is the initialisation vector of CBC
+    /// then.
     pub(crate) chained: u32,
     pub(crate) iv: [u8; BLOCK],
 }

@@ -1,8 +1,8 @@
 //! RustCrypto's traits.
 //!
-//! They make ciphers from a key alone, so these types work on [`Device::best`], or on the CPU where that fails. Short data
-//! is left to the CPU anyway ([`Aes::crossover`]). The type says by which method a GPU computes too: [`Fastest`] or
-//! [`ConstantTime`].
+//! The traits make ciphers from a key alone, so these types work on [`Device::best`], or on the CPU if that fails. The
+//! CPU works on short data in any case ([`Aes::cpu_threshold`]). The type also chooses the method on a GPU: [`Fastest`]
+//! or [`ConstantTime`].
 
 use std::{fmt, marker::PhantomData, ops};
 
@@ -14,11 +14,17 @@ use cipher::{
 use evariste_backend::{Device, Queue};
 use zeroize::Zeroizing;
 
-use crate::{Aes, Config, Counter, Ctr, Gcm, Method, Mode};
+use crate::{
+    block::Counter,
+    config::{AesConfig, Method, Mode},
+    ctr_mode::Ctr,
+    gcm::Gcm,
+    plan::Aes,
+};
 
-/// A choice of method by type: how the kernels of a type compute the cipher.
-pub trait Choice: fmt::Debug + Clone + Copy + Default + Send + Sync + 'static {
-    /// The method, as [`Config::method`] takes it.
+/// A choice of method by type.
+pub trait MethodChoice: fmt::Debug + Clone + Copy + Default + Send + Sync + 'static {
+    /// The method, as [`AesConfig::method`] takes it.
     const METHOD: Option<Method>;
 }
 
@@ -26,7 +32,7 @@ pub trait Choice: fmt::Debug + Clone + Copy + Default + Send + Sync + 'static {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fastest;
 
-impl Choice for Fastest {
+impl MethodChoice for Fastest {
     const METHOD: Option<Method> = None;
 }
 
@@ -34,11 +40,11 @@ impl Choice for Fastest {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConstantTime;
 
-impl Choice for ConstantTime {
+impl MethodChoice for ConstantTime {
     const METHOD: Option<Method> = Some(Method::Bitsliced);
 }
 
-/// The ciphers of RustCrypto's traits by [`ConstantTime`], under the names that they have without.
+/// The types for RustCrypto's traits with [`ConstantTime`], under the same names.
 ///
 /// ```
 /// use evariste_aes::{aead::KeyInit, constant_time::Aes256Gcm};
@@ -80,7 +86,7 @@ pub mod constant_time {
 ///
 /// let mut ctr = Aes128Ctr::new(&Device::best()?, &[1; 16], &[2; 16])?;
 /// let mut bytes = *b"some data";
-/// ctr.apply(&mut bytes)?; // the same as ctr.apply_keystream(&mut bytes), but with errors
+/// ctr.apply_host(&mut bytes)?; // ctr.apply_keystream(&mut bytes), but with errors
 /// assert_ne!(&bytes, b"some data");
 /// # Ok(())
 /// # }
@@ -113,7 +119,7 @@ pub type Aes192Gcm = TypedGcm<consts::U24>;
 pub type Aes256Gcm = TypedGcm<consts::U32>;
 
 /// Keys on the best device that works; the CPU always does.
-fn keys_anywhere<M: Choice>(key: &[u8]) -> Aes {
+fn keys_anywhere<M: MethodChoice>(key: &[u8]) -> Aes {
     let made = Device::best().map_err(crate::Error::from).and_then(|device| keys_on::<M>(&device, key));
     match made.or_else(|_| keys_on::<M>(&Device::cpu(), key)) {
         Ok(aes) => aes,
@@ -121,8 +127,8 @@ fn keys_anywhere<M: Choice>(key: &[u8]) -> Aes {
     }
 }
 
-fn keys_on<M: Choice>(queue: impl Into<Queue>, key: &[u8]) -> crate::Result<Aes> {
-    Aes::with_config(queue, &[key], Config { method: M::METHOD, ..Config::default() })
+fn keys_on<M: MethodChoice>(queue: impl Into<Queue>, key: &[u8]) -> crate::Result<Aes> {
+    Aes::with_config(queue, key, AesConfig::default().method(M::METHOD))
 }
 
 fn expect_key<KeyBytes: ArraySize>(key: &[u8]) -> crate::Result<()> {
@@ -134,17 +140,17 @@ fn expect_key<KeyBytes: ArraySize>(key: &[u8]) -> crate::Result<()> {
     if key.len() == KeyBytes::USIZE { Ok(()) } else { Err(crate::Error::KeyLength { expected, actual: key.len() }) }
 }
 
-impl<KeyBytes: ArraySize, const BITS: u32, M: Choice> TypedCtr<KeyBytes, BITS, M> {
+impl<KeyBytes: ArraySize, const BITS: u32, M: MethodChoice> TypedCtr<KeyBytes, BITS, M> {
     const COUNTER: Counter = if BITS == 32 { Counter::Bits32 } else { Counter::Bits128 };
 
-    /// Makes a stream on a device, from the counter block `iv` on.
+    /// Makes a stream from the counter block `iv` on, on a queue (`&device` is its default one).
     ///
     /// # Errors
-    /// [`crate::Error::KeyLength`] unless `key` is as long as the type says, [`crate::Error::IvLength`] unless `iv` has 16
-    /// bytes, [`crate::Error::Device`] if the device fails or has too little memory for the schedule.
+    /// [`crate::Error::KeyLength`] unless `key` has the length of the type, [`crate::Error::IvLength`] unless `iv` has
+    /// 16 bytes, [`crate::Error::Device`] if the device fails or has too little memory for the schedule.
     pub fn new(queue: impl Into<Queue>, key: &[u8], iv: &[u8]) -> crate::Result<Self> {
         expect_key::<KeyBytes>(key)?;
-        Ok(Self(keys_on::<M>(queue, key)?.ctr(iv)?.counter(Self::COUNTER), PhantomData))
+        Ok(Self(keys_on::<M>(queue, key)?.ctr(iv)?.with_counter(Self::COUNTER), PhantomData))
     }
 }
 
@@ -176,10 +182,10 @@ impl<KeyBytes, const BITS: u32, M> IvSizeUser for TypedCtr<KeyBytes, BITS, M> {
     type IvSize = consts::U16;
 }
 
-impl<KeyBytes: ArraySize, const BITS: u32, M: Choice> KeyIvInit for TypedCtr<KeyBytes, BITS, M> {
+impl<KeyBytes: ArraySize, const BITS: u32, M: MethodChoice> KeyIvInit for TypedCtr<KeyBytes, BITS, M> {
     fn new(key: &cipher::Key<Self>, iv: &cipher::Iv<Self>) -> Self {
         match keys_anywhere::<M>(key).ctr(iv) {
-            Ok(ctr) => Self(ctr.counter(Self::COUNTER), PhantomData),
+            Ok(ctr) => Self(ctr.with_counter(Self::COUNTER), PhantomData),
             Err(error) => unreachable!("the type fixes the length of the counter block: {error}"),
         }
     }
@@ -206,19 +212,19 @@ impl StreamCipher for Ctr {
 
     /// Fails where the device does too; the data is as it was then.
     fn try_apply_keystream(&mut self, data: &mut [u8]) -> Result<(), StreamCipherError> {
-        self.apply(data).map_err(|_| StreamCipherError)
+        self.apply_host(data).map_err(|_| StreamCipherError)
     }
 }
 
 impl Ctr {
-    /// Where the device fails the CPU takes over, since most of these traits' methods cannot tell. The only error is the end
-    /// of the keystream.
+    /// Where the device fails the CPU takes over, since most of these traits' methods cannot tell. The only error is
+    /// the end of the keystream.
     fn apply_inout(&mut self, data: InOutBuf<'_, '_, u8>) -> crate::Result<()> {
         let len = data.len();
         self.expect(len as u64)?;
         let output = data.into_out_with_copied_in();
         if !self.aes().on_host(Mode::Ctr, len).unwrap_or(true) {
-            match self.apply(output) {
+            match self.apply_host(output) {
                 Ok(()) => return Ok(()),
                 Err(error) => log::warn!("{error}; the CPU goes on"),
             }
@@ -273,12 +279,12 @@ impl<KeyBytes, const BITS: u32, M> StreamCipherSeek for TypedCtr<KeyBytes, BITS,
     }
 }
 
-impl<KeyBytes: ArraySize, M: Choice> TypedGcm<KeyBytes, M> {
-    /// Makes GCM on a device.
+impl<KeyBytes: ArraySize, M: MethodChoice> TypedGcm<KeyBytes, M> {
+    /// Makes GCM on a queue (`&device` is its default one).
     ///
     /// # Errors
-    /// [`crate::Error::KeyLength`] unless `key` is as long as the type says, [`crate::Error::Device`] if the device fails
-    /// or has too little memory for what it keeps of the key.
+    /// [`crate::Error::KeyLength`] unless `key` has the length of the type, [`crate::Error::Device`] if the device
+    /// fails or has too little memory for the schedule and the powers of H.
     pub fn new(queue: impl Into<Queue>, key: &[u8]) -> crate::Result<Self> {
         expect_key::<KeyBytes>(key)?;
         Ok(Self(keys_on::<M>(queue, key)?.gcm()?, PhantomData))
@@ -303,7 +309,7 @@ impl<KeyBytes: ArraySize, M> KeySizeUser for TypedGcm<KeyBytes, M> {
     type KeySize = KeyBytes;
 }
 
-impl<KeyBytes: ArraySize, M: Choice> KeyInit for TypedGcm<KeyBytes, M> {
+impl<KeyBytes: ArraySize, M: MethodChoice> KeyInit for TypedGcm<KeyBytes, M> {
     fn new(key: &cipher::Key<Self>) -> Self {
         match keys_anywhere::<M>(key).gcm().or_else(|_| keys_on::<M>(&Device::cpu(), key)?.gcm()) {
             Ok(gcm) => Self(gcm, PhantomData),
@@ -326,7 +332,7 @@ impl<KeyBytes, M> AeadInOut for TypedGcm<KeyBytes, M> {
         data: InOutBuf<'_, '_, u8>,
     ) -> aead::Result<aead::Tag<Self>> {
         let output = data.into_out_with_copied_in();
-        match self.0.seal(nonce, aad, output) {
+        match self.0.seal_host(nonce, aad, output) {
             Ok(tag) => aead::Tag::<Self>::try_from(tag.as_ref()).map_err(|_| aead::Error),
             Err(_) => {
                 output.fill(0);
@@ -343,7 +349,7 @@ impl<KeyBytes, M> AeadInOut for TypedGcm<KeyBytes, M> {
         tag: &aead::Tag<Self>,
     ) -> aead::Result<()> {
         let mut bytes = Zeroizing::new(data.get_in().to_vec());
-        self.0.open(nonce, aad, &mut bytes, tag).map_err(|_| aead::Error)?;
+        self.0.open_host(nonce, aad, &mut bytes, tag).map_err(|_| aead::Error)?;
         data.get_out().copy_from_slice(&bytes);
         Ok(())
     }

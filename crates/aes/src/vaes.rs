@@ -1,5 +1,5 @@
-//! Counter mode by the vector instructions of AVX-512 for AES, 32 blocks at a time: RustCrypto's block functions have them
-//! too, but its counter mode makes the stream in memory before it adds it.
+//! Counter mode by the vector instructions of AVX-512 for AES, 32 blocks at a time: RustCrypto's block functions have
+//! them too, but its counter mode makes the stream in memory before it adds it.
 
 use std::arch::x86_64::{
     __m128i, __m512i, _mm_set_epi64x, _mm512_add_epi32, _mm512_aesenc_epi128, _mm512_aesenclast_epi128,
@@ -29,7 +29,7 @@ pub(crate) struct Lanes {
 }
 
 /// Counter mode at a place of its stream.
-pub(crate) struct Stream<'a> {
+pub(crate) struct Keystream<'a> {
     lanes: &'a Lanes,
     next: [u8; BLOCK],
     width: Counter,
@@ -53,12 +53,12 @@ impl Lanes {
     }
 
     /// The stream from a counter on.
-    pub(crate) fn stream(&self, counter: [u8; BLOCK], width: Counter) -> Stream<'_> {
-        Stream { lanes: self, next: counter, width }
+    pub(crate) fn keystream(&self, counter: [u8; BLOCK], width: Counter) -> Keystream<'_> {
+        Keystream { lanes: self, next: counter, width }
     }
 }
 
-impl Stream<'_> {
+impl Keystream<'_> {
     /// XORs the stream onto any number of bytes.
     pub(crate) fn apply(&mut self, data: &mut [u8]) {
         // SAFETY: there are lanes only where `Lanes::new` has found these instructions.
@@ -83,8 +83,8 @@ impl Stream<'_> {
         }
     }
 
-    /// `between` is called after each round of the cipher but the last, from number 1 on, for what the processor can do at
-    /// the same time.
+    /// `between` is called after each round of the cipher but the last, from number 1 on, for what the processor can do
+    /// at the same time.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,vaes")]
     pub(crate) fn apply_round(&mut self, data: &mut [u8; ROUND], between: impl FnMut(usize)) {
@@ -140,8 +140,8 @@ fn counters(first: u128) -> [__m512i; BLOCKS / 4] {
     counters
 }
 
-/// XORs what the cipher makes of blocks onto data. Loops have no branches, and nothing is merged after a branch: vectors
-/// fall to pieces there.
+/// XORs what the cipher makes of blocks onto data. Loops have no branches, and nothing is merged after a branch:
+/// vectors fall to pieces there.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,vaes")]
 fn encrypt<const ROUNDS: usize>(

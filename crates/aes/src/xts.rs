@@ -2,14 +2,15 @@ use evariste_backend::{Arg, Buffer, Queue, Secrecy, ViewMut};
 use subtle::ConstantTimeEq;
 
 use crate::{
-    Aes, Config, Error, Mode, Result,
     block::BLOCK,
-    blocks::Work,
+    block_modes::Work,
+    config::{AesConfig, Mode},
     cpu,
-    engine::key,
+    error::{Error, Result},
     kernels::THREADS,
     params::{BlockMode, BlockParams, Direction, SerialMode, SerialParams},
-    ring,
+    pieces,
+    plan::{Aes, key},
 };
 
 /// The longest sector: 2^20 blocks (IEEE 1619, NIST SP 800-38E).
@@ -18,10 +19,10 @@ const MAX_SECTOR: usize = BLOCK << 20;
 /// Sectors of one launch of XTS, which has 16 bytes of memory for the tweak of each.
 const MAX_TWEAKS: usize = 1 << 26;
 
-/// XTS (IEEE 1619, NIST SP 800-38E), for sectors of storage: the length stays, each sector depends on its number, and a
-/// sector that is not whole blocks steals from its last one.
+/// XTS (IEEE 1619, NIST SP 800-38E) for sectors of storage. The length stays, the ciphertext of a sector depends on its
+/// number, and a sector that is not whole blocks ends with ciphertext stealing.
 ///
-/// It hides the data of a medium at rest; it authenticates nothing.
+/// XTS hides data at rest. It authenticates nothing.
 #[derive(Clone, Debug)]
 pub struct Xts {
     /// Key 0 is for the data, key 1 for the tweaks.
@@ -30,23 +31,25 @@ pub struct Xts {
 }
 
 impl Xts {
-    /// Makes XTS on a device for sectors of `sector_bytes` bytes, with a key of 32, 48 or 64 bytes: two of AES-128, -192 or
-    /// -256.
+    /// Makes XTS for sectors of `sector_bytes` bytes on a queue (`&device` is its default one), with a key of 32, 48 or
+    /// 64 bytes: two keys of AES-128, -192 or -256.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] unless `key` has 32, 48 or 64 bytes, [`Error::SectorLength`] unless sectors have 16 to 2^24,
-    /// [`Error::EqualKeys`] if both halves of `key` are equal, [`Error::Device`] if the device fails or has too little
-    /// memory for the schedules.
+    /// [`Error::KeyLength`] unless `key` has 32, 48 or 64 bytes, [`Error::SectorLength`] unless sectors have 16 to
+    /// 2^24, [`Error::EqualKeys`] if both halves of `key` are equal, [`Error::Device`] if the device fails or has too
+    /// little memory for the schedules.
     pub fn new(queue: impl Into<Queue>, key: &[u8], sector_bytes: usize) -> Result<Self> {
-        Self::with_config(queue, key, sector_bytes, Config::default())
+        Self::with_config(queue, key, sector_bytes, AesConfig::default())
     }
 
-    /// Does what [`Xts::new`] does, with a configuration.
+    /// Makes XTS with a configuration.
     ///
     /// # Errors
-    /// [`Error::Method`] if the device has too little workgroup memory for the method. Else returns the errors of
-    /// [`Xts::new`], for the same reasons.
-    pub fn with_config(queue: impl Into<Queue>, key: &[u8], sector_bytes: usize, config: Config) -> Result<Self> {
+    /// [`Error::KeyLength`] unless `key` has 32, 48 or 64 bytes, [`Error::SectorLength`] unless sectors have 16 to
+    /// 2^24, [`Error::EqualKeys`] if both halves of `key` are equal, [`Error::Method`] if the device has too little
+    /// workgroup memory for the method, [`Error::Device`] if the device fails or has too little memory for the
+    /// schedules.
+    pub fn with_config(queue: impl Into<Queue>, key: &[u8], sector_bytes: usize, config: AesConfig) -> Result<Self> {
         if !matches!(key.len(), 32 | 48 | 64) {
             return Err(Error::KeyLength { expected: "32, 48 or 64", actual: key.len() });
         }
@@ -55,10 +58,10 @@ impl Xts {
         if data.ct_eq(tweak).into() {
             return Err(Error::EqualKeys);
         }
-        Ok(Self { aes: Aes::with_config(queue, &[data, tweak], config)?, sector_bytes })
+        Ok(Self { aes: Aes::with_keys(queue, &[data, tweak], config)?, sector_bytes })
     }
 
-    /// Gives the same mode on a queue of its own, as [`Aes::on`] says.
+    /// Returns the same mode for work on `queue`, as [`Aes::on`] says.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { aes: self.aes.on(queue), sector_bytes: self.sector_bytes }
@@ -69,39 +72,46 @@ impl Xts {
         self.sector_bytes
     }
 
-    /// Encrypts a host slice of sectors, which are numbered from `first` on. The last one may be shorter, but has at least
-    /// 16 bytes.
+    /// Encrypts a host slice of sectors with the numbers from `first` on. The last one may be shorter, but has at least
+    /// 16 bytes. The CPU works on slices shorter than [`Aes::cpu_threshold`]; longer ones pass through the device in
+    /// pieces, on several queues.
     ///
     /// # Errors
     /// [`Error::SectorLength`] if the last sector has fewer than 16 bytes, [`Error::SectorNumber`] if the number of the
-    /// last one exceeds 2^128 − 1: with nothing written. [`Error::Device`] if the device fails or has too little memory:
-    /// some pieces of `data` may be done then.
-    pub fn encrypt(&self, first: u128, data: &mut [u8]) -> Result<()> {
+    /// last one exceeds 2^128 − 1: with nothing written. [`Error::Device`] if the device fails or has too little
+    /// memory: some pieces of `data` may be done then.
+    pub fn encrypt_host(&self, first: u128, data: &mut [u8]) -> Result<()> {
         self.on_slice(first, data, Direction::Encrypt)
     }
 
-    /// Decrypts a host slice of sectors, as [`Xts::encrypt`] encrypts it.
+    /// Decrypts a host slice of sectors that [`Xts::encrypt_host`] or [`Xts::encrypt`] encrypted.
     ///
     /// # Errors
-    /// Returns the errors of [`Xts::encrypt`], for the same reasons.
-    pub fn decrypt(&self, first: u128, data: &mut [u8]) -> Result<()> {
+    /// [`Error::SectorLength`] if the last sector has fewer than 16 bytes, [`Error::SectorNumber`] if the number of the
+    /// last one exceeds 2^128 − 1: with nothing written. [`Error::Device`] if the device fails or has too little
+    /// memory: some pieces of `data` may be done then.
+    pub fn decrypt_host(&self, first: u128, data: &mut [u8]) -> Result<()> {
         self.on_slice(first, data, Direction::Decrypt)
     }
 
-    /// Encrypts data of the device as [`Xts::encrypt`] does. Queued: returns before it is done.
+    /// Encrypts sectors in device memory with the numbers from `first` on. Queued: returns before the device is done.
+    /// The last one may be shorter, but has at least 16 bytes.
     ///
     /// # Errors
-    /// [`Error::Device`] for data on another device, with nothing written. Else returns the errors of [`Xts::encrypt`], for
-    /// the same reasons.
-    pub fn encrypt_buffer<'d>(&self, first: u128, data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
+    /// [`Error::SectorLength`] if the last sector has fewer than 16 bytes, [`Error::SectorNumber`] if the number of the
+    /// last one exceeds 2^128 − 1, [`Error::Device`] if data or queue are of another device: with nothing written.
+    /// [`Error::Device`] also if the device fails or has too little memory: some sectors may be done then.
+    pub fn encrypt<'d>(&self, first: u128, data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
         self.on_view(first, data.into(), Direction::Encrypt)
     }
 
-    /// Decrypts data of the device as [`Xts::decrypt`] does. Queued: returns before it is done.
+    /// Decrypts sectors in device memory with the numbers from `first` on. Queued: returns before the device is done.
     ///
     /// # Errors
-    /// Returns the errors of [`Xts::encrypt_buffer`], for the same reasons.
-    pub fn decrypt_buffer<'d>(&self, first: u128, data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
+    /// [`Error::SectorLength`] if the last sector has fewer than 16 bytes, [`Error::SectorNumber`] if the number of the
+    /// last one exceeds 2^128 − 1, [`Error::Device`] if data or queue are of another device: with nothing written.
+    /// [`Error::Device`] also if the device fails or has too little memory: some sectors may be done then.
+    pub fn decrypt<'d>(&self, first: u128, data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
         self.on_view(first, data.into(), Direction::Decrypt)
     }
 
@@ -137,10 +147,11 @@ impl Xts {
             let first = first + (at / self.sector_bytes) as u128;
             self.on(queue).on_view(first, piece.view_mut(..len)?, direction)
         };
-        ring::for_len(&self.aes, data.len(), self.sector_bytes)?.run(data, work, |_| ())
+        pieces::for_len(&self.aes, data.len(), self.sector_bytes)?.run(data, work, |_| ())
     }
 
     fn on_view(&self, first: u128, mut data: ViewMut<'_, u8>, direction: Direction) -> Result<()> {
+        self.aes.own_queue()?;
         self.aes.expect_here(data.device())?;
         self.expect_sectors(first, data.len())?;
         if data.is_empty() {
@@ -167,18 +178,18 @@ impl Xts {
 }
 
 impl Aes {
-    /// XTS over `count` sectors of equal length from the start of a word on, with key 0 for the data and key 1 for the tweaks.
-    /// Several sectors must be whole blocks long.
+    /// XTS over `count` sectors of equal length from the start of a word on, with key 0 for the data and key 1 for the
+    /// tweaks. Several sectors must be whole blocks long.
     fn xts(&self, mut data: ViewMut<'_, u8>, count: usize, first: u128, direction: Direction) -> Result<()> {
-        self.engine.ready.wait(self.queue())?;
-        let (device, shape) = (&self.engine.device, self.engine.shape);
+        self.plan.ready.wait(self.queue())?;
+        let (device, shape) = (&self.plan.device, self.plan.shape);
         let tweaks = self.tweaks(first, count)?;
         let sector_bytes = data.len() / count;
         let (stride, part) = (sector_bytes / BLOCK, sector_bytes % BLOCK);
         let blocks = (stride - usize::from(part > 0)) as u32;
         let units = blocks.div_ceil(self.per_thread());
         let (total, stride) = (u64::from(units) * count as u64, stride as u32);
-        let (schedule, tables) = (&self.engine.schedule, &self.engine.tables);
+        let (schedule, tables) = (&self.plan.schedule, &self.plan.tables);
         if blocks > 0 {
             let kernel = self.block_kernel(BlockMode::Xts, direction)?;
             let params = BlockParams { units: total as u32, messages: units, stride, blocks, ..BlockParams::default() };
@@ -188,7 +199,7 @@ impl Aes {
             unsafe { kernel.launch(self.queue(), groups, &params, args) }?;
         }
         if part > 0 {
-            let slot = &self.engine.serial[SerialMode::XtsSteal as usize][direction as usize];
+            let slot = &self.plan.serial[SerialMode::XtsSteal as usize][direction as usize];
             let kernel = slot.get(device, || shape.serial(SerialMode::XtsSteal, direction, self.ciphers()))?;
             let (count, tail) = (count as u32, part as u32);
             let params = SerialParams { count, blocks, stride, tail, ..SerialParams::default() };
@@ -202,7 +213,7 @@ impl Aes {
 
     /// The numbers of sectors, encrypted with key 1.
     fn tweaks(&self, first: u128, sectors: usize) -> Result<Buffer<u8>> {
-        let mut tweaks = self.engine.device.alloc_with::<u8>(sectors * BLOCK, Secrecy::Secret)?;
+        let mut tweaks = self.plan.device.alloc_with::<u8>(sectors * BLOCK, Secrecy::Secret)?;
         self.message(Work::Tweak, 1, first.to_le_bytes(), tweaks.as_view_mut())?;
         Ok(tweaks)
     }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use evariste_aes::{Aes, Config, Counter, Error, Gcm, Message, Xts};
+use evariste_aes::{Aes, AesConfig, Counter, Error, Gcm, Message, Xts};
 use evariste_backend::{
     Backend, Buffer, CpuArg, Device, DeviceInfo, Dispatch, Error as DeviceError, Event, Executable, HostBuffer,
     KernelSpec, Limits, Memory, Pending, Queue, QueueHandle, Result, Secrecy, Span, SpanMut, Stats, Transfer,
@@ -123,8 +123,8 @@ fn ctr_takes_back_what_it_did_before_a_failure_in_copies_too() {
     let mut info = cpu.info().clone();
     info.limits = Limits { bindings: 16, workgroup_bytes: 227 << 10, workgroup_threads: 1024, ..info.limits };
     let device = Device::unregistered(Arc::new(Failing { cpu, info, before: Arc::clone(&before) }));
-    let config = Config { launch_bytes: 0, crossover: Some(0), ..Config::default() };
-    let aes = Aes::with_config(&device, &[[1; 16]], config).unwrap();
+    let config = AesConfig::default().launch_bytes(0).cpu_threshold(0);
+    let aes = Aes::with_keys(&device, &[[1; 16]], config).unwrap();
     for offset in [0, 1] {
         let plain: Vec<u8> = (0..offset + 3 * 128 + 40).map(|i| (i * 7 + i / 256) as u8).collect();
         let (mut data, mut ctr) = (device.upload::<u8>(&plain).unwrap(), aes.ctr(&[2; 16]).unwrap());
@@ -132,7 +132,7 @@ fn ctr_takes_back_what_it_did_before_a_failure_in_copies_too() {
         // Until no launch is left to fail.
         loop {
             before.store(failed, Ordering::Relaxed);
-            let outcome = ctr.apply_buffer(data.view_mut(offset..).unwrap());
+            let outcome = ctr.apply(data.view_mut(offset..).unwrap());
             before.store(u64::MAX, Ordering::Relaxed);
             if outcome.is_ok() {
                 break;
@@ -142,7 +142,7 @@ fn ctr_takes_back_what_it_did_before_a_failure_in_copies_too() {
         }
         assert!(failed >= if offset == 0 { 4 } else { 12 }, "{failed} launches from {offset}");
         ctr.seek(0).unwrap();
-        ctr.apply_buffer(data.view_mut(offset..).unwrap()).unwrap();
+        ctr.apply(data.view_mut(offset..).unwrap()).unwrap();
         assert_eq!(data.to_vec().unwrap(), plain, "the stream twice, from {offset}");
     }
 }
@@ -158,11 +158,11 @@ fn queues_of_others_are_refused_before_anything_is_written() {
     let messages = [Message { offset: 0, len: 33, key: 0, iv: [0; 16] }];
     type Call<'a> = &'a dyn Fn(&mut Buffer<u8>) -> Result<(), Error>;
     let calls: [(&str, Call<'_>); 6] = [
-        ("CTR", &|data| aes.ctr(&[1; 16])?.apply_buffer(data)),
-        ("sealing", &|data| gcm.seal_buffer(&[1; 12], b"", data).map(drop)),
-        ("opening", &|data| gcm.open_buffer(&[1; 12], b"", data, &[0; 16])),
-        ("XTS", &|data| xts.encrypt_buffer(1, data)),
-        ("CBC", &|data| aes.cbc().encrypt_buffer(&[1; 16], data)),
+        ("CTR", &|data| aes.ctr(&[1; 16])?.apply(data)),
+        ("sealing", &|data| gcm.seal(&[1; 12], b"", data).map(drop)),
+        ("opening", &|data| gcm.open(&[1; 12], b"", data, &[0; 16])),
+        ("XTS", &|data| xts.encrypt(1, data)),
+        ("CBC", &|data| aes.cbc().encrypt(&[1; 16], data)),
         ("a batch in CTR", &|data| aes.ctr_batch(data, &messages, Counter::Bits128)),
     ];
     for (what, call) in calls {
@@ -181,13 +181,25 @@ fn queues_of_other_devices_are_refused_before_anything_is_uploaded() {
     info.limits = Limits { bindings: 16, workgroup_bytes: 227 << 10, workgroup_threads: 1024, ..info.limits };
     let device = Device::unregistered(Arc::new(Failing { cpu: cpu.clone(), info, before }));
     let other = cpu.default_queue();
-    let config = Config { crossover: Some(0), ..Config::default() };
-    let aes = Aes::with_config(&device, &[[1; 16]], config.clone()).unwrap().on(&other);
+    let config = AesConfig::default().cpu_threshold(0);
+    let own = Aes::with_config(&device, &[1; 16], config.clone()).unwrap();
+    let (aes, gcm) = (own.on(&other), own.gcm().unwrap().on(&other));
     let xts = Xts::with_config(&device, &(0..32).collect::<Vec<u8>>(), 33, config).unwrap().on(&other);
     let messages = [Message { offset: 0, len: 33, key: 0, iv: [0; 16] }];
     let mut data = device.upload::<u8>(&[5; 96]).unwrap();
-    let refused =
-        [aes.gcm().map(drop), xts.encrypt(1, &mut [5; 66]), aes.ctr_batch(&mut data, &messages, Counter::Bits128)];
+    let refused = [
+        aes.gcm().map(drop),
+        xts.encrypt_host(1, &mut [5; 66]),
+        aes.ctr_batch(&mut data, &messages, Counter::Bits128),
+        aes.cbc_decrypt_batch(&mut data, &[Message { len: 32, ..messages[0] }]),
+        aes.ctr(&[1; 16]).unwrap().apply(&mut data),
+        aes.cbc().encrypt(&[1; 16], &mut data),
+        aes.cbc().decrypt(&[1; 16], &mut data),
+        gcm.seal(&[1; 12], b"", &mut data).map(drop),
+        gcm.open(&[1; 12], b"", &mut data, &[0; 16]),
+        xts.encrypt(1, &mut data),
+        xts.decrypt(1, &mut data),
+    ];
     for (call, outcome) in refused.into_iter().enumerate() {
         let error = outcome.unwrap_err();
         assert!(matches!(error, Error::Device(DeviceError::WrongDevice { .. })), "call {call}: {error}");

@@ -1,12 +1,12 @@
 //! Properties for any lengths and offsets, on every device found.
 
-use evariste_aes::{Aes, Config, Method, Xts};
+use evariste_aes::{Aes, AesConfig, Method, Xts};
 use evariste_backend::{Device, Secrecy, Transfer};
 use proptest::prelude::*;
 
 /// Everything on the device, in small pieces.
-fn config(method: Method) -> Config {
-    Config { crossover: Some(0), chunk_bytes: 4096, queues: 2, ..Config::method(method) }
+fn config(method: Method) -> AesConfig {
+    AesConfig::default().method(method).cpu_threshold(0).chunk_bytes(4096).queues(2)
 }
 
 fn methods() -> impl Strategy<Value = Method> {
@@ -31,19 +31,19 @@ proptest! {
         offset in 0..40_usize,
     ) {
         for device in Device::all() {
-            let aes = Aes::with_config(&device, &[&key], config(method)).unwrap();
+            let aes = Aes::with_keys(&device, &[&key], config(method)).unwrap();
             let len = cuts.iter().sum::<usize>();
             let mut whole = vec![0; len];
             let mut stream = aes.ctr(&iv).unwrap();
             stream.seek(start.into()).unwrap();
-            stream.apply(&mut whole).unwrap();
+            stream.apply_host(&mut whole).unwrap();
 
             let mut data = device.zeros::<u8>(offset + len + 7).unwrap();
             let mut parts = aes.ctr(&iv).unwrap();
             parts.seek(start.into()).unwrap();
             let mut at = offset;
             for cut in &cuts {
-                parts.apply_buffer(data.view_mut(at..at + cut).unwrap()).unwrap();
+                parts.apply(data.view_mut(at..at + cut).unwrap()).unwrap();
                 at += cut;
             }
             let data = data.to_vec().unwrap();
@@ -75,19 +75,19 @@ proptest! {
         flip in any::<proptest::sample::Index>(),
     ) {
         for device in Device::all() {
-            let gcm = Aes::with_config(&device, &[&key], config(method)).unwrap().gcm().unwrap();
+            let gcm = Aes::with_keys(&device, &[&key], config(method)).unwrap().gcm().unwrap();
             let range = offset..offset + plain.len();
             let mut data = device.zeros::<u8>(range.end).unwrap();
             data.view_mut(offset..).unwrap().write(&plain).unwrap();
-            let tag = gcm.seal_buffer(&nonce, &aad, data.view_mut(range.clone()).unwrap()).unwrap();
+            let tag = gcm.seal(&nonce, &aad, data.view_mut(range.clone()).unwrap()).unwrap();
 
             let mut slice = plain.clone();
-            prop_assert_eq!(gcm.seal(&nonce, &aad, &mut slice).unwrap(), tag);
+            prop_assert_eq!(gcm.seal_host(&nonce, &aad, &mut slice).unwrap(), tag);
             let bit = flip.index(8 * slice.len());
             slice[bit / 8] ^= 1 << (bit % 8);
-            prop_assert!(gcm.open(&nonce, &aad, &mut slice, tag.as_ref()).is_err());
+            prop_assert!(gcm.open_host(&nonce, &aad, &mut slice, tag.as_ref()).is_err());
 
-            gcm.open_buffer(&nonce, &aad, data.view_mut(range.clone()).unwrap(), tag.as_ref()).unwrap();
+            gcm.open(&nonce, &aad, data.view_mut(range.clone()).unwrap(), tag.as_ref()).unwrap();
             prop_assert_eq!(&data.to_vec().unwrap()[offset..], &plain);
         }
     }
@@ -106,11 +106,11 @@ proptest! {
         for device in Device::all() {
             let xts = Xts::with_config(&device, &key, sector_bytes, config(method)).unwrap();
             let mut data = plain.clone();
-            xts.encrypt(first, &mut data).unwrap();
+            xts.encrypt_host(first, &mut data).unwrap();
             let mut expected = plain.clone();
-            Xts::new(&Device::cpu(), &key, sector_bytes).unwrap().encrypt(first, &mut expected).unwrap();
+            Xts::new(&Device::cpu(), &key, sector_bytes).unwrap().encrypt_host(first, &mut expected).unwrap();
             prop_assert_eq!(&data, &expected);
-            xts.decrypt(first, &mut data).unwrap();
+            xts.decrypt_host(first, &mut data).unwrap();
             prop_assert_eq!(&data, &plain);
         }
     }
@@ -126,10 +126,10 @@ proptest! {
     ) {
         let plain: Vec<u8> = (0..16 * blocks).map(|i| ((i * i) >> 3) as u8 ^ seed).collect();
         for device in Device::all() {
-            let aes = Aes::with_config(&device, &[&key], config(method)).unwrap();
+            let aes = Aes::with_keys(&device, &[&key], config(method)).unwrap();
             let mut data = plain.clone();
-            aes.cbc().encrypt(&iv, &mut data).unwrap();
-            aes.cbc().decrypt(&iv, &mut data).unwrap();
+            aes.cbc().encrypt_host(&iv, &mut data).unwrap();
+            aes.cbc().decrypt_host(&iv, &mut data).unwrap();
             prop_assert!(data == plain);
         }
     }

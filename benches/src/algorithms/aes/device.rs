@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 
 use anyhow::{Result, ensure};
-use evariste::aes::{Aes, Config, GcmMessage, Message, Method, Xts};
+use evariste::aes::{Aes, AesConfig, GcmMessage, Message, Method, Xts};
 use evariste::backend::{Device, Kind};
 
 use super::{
@@ -24,7 +24,7 @@ const RECORD: usize = 16 << 10;
 struct Setting<'a> {
     device: &'a Device,
     key_bytes: usize,
-    config: Config,
+    config: AesConfig,
     len: usize,
 }
 
@@ -66,10 +66,13 @@ pub(super) fn run(session: &mut Session, target: &Target, log_n: u32, coverage: 
     let fastest = Method::fastest(device.info());
     for (key_bytes, method) in methods(device, coverage) {
         for (mode, with, work) in BY_METHOD {
-            let config = Config::method(method);
+            let config = AesConfig::default().method(method);
             let config = match with {
                 With::OtherStride if key_bytes != KEY_BYTES[0] || device.info().id.kind == Kind::Cpu => continue,
-                With::OtherStride => Config { grid_stride: Some(!config.strides(device.info())), ..config },
+                With::OtherStride => {
+                    let strides = config.strides(device.info());
+                    config.grid_stride(!strides)
+                }
                 With::Shortest if key_bytes != KEY_BYTES[0] => continue,
                 With::Two if method != fastest && method != Method::Bitsliced => continue,
                 With::All | With::Shortest | With::Two => config,
@@ -80,7 +83,7 @@ pub(super) fn run(session: &mut Session, target: &Target, log_n: u32, coverage: 
         }
     }
     for (mode, _, work) in ONCE.into_iter().filter(|(_, least, _)| len >= *least) {
-        let setting = Setting { device, key_bytes: 16, config: Config::method(fastest), len };
+        let setting = Setting { device, key_bytes: 16, config: AesConfig::default().method(fastest), len };
         session.measure(case(target, format!("aes-128-{mode}/device"), log_n), |budget| work(budget, &setting));
     }
 }
@@ -96,12 +99,12 @@ fn methods(device: &Device, coverage: Coverage) -> Vec<(usize, Method)> {
     methods.into_iter().flat_map(|method| KEY_BYTES.map(|bytes| (bytes, method))).collect()
 }
 
-fn aes(device: &Device, key_bytes: usize, config: &Config) -> Result<Aes> {
-    Ok(Aes::with_config(device, &[&KEY[..key_bytes]], config.clone())?)
+fn aes(device: &Device, key_bytes: usize, config: &AesConfig) -> Result<Aes> {
+    Ok(Aes::with_keys(device, &[&KEY[..key_bytes]], config.clone())?)
 }
 
 /// A case's name: what it does, by which method unless it is the fastest.
-fn name(device: &Device, key_bytes: usize, mode: &str, config: &Config) -> String {
+fn name(device: &Device, key_bytes: usize, mode: &str, config: &AesConfig) -> String {
     let method = config.method.filter(|method| *method != Method::fastest(device.info()));
     let method = method.map(|method| format!("-{method:?}").to_lowercase()).unwrap_or_default();
     let info = device.info();
@@ -111,7 +114,7 @@ fn name(device: &Device, key_bytes: usize, mode: &str, config: &Config) -> Strin
 
 /// Counter mode in place.
 fn counter(budget: &Budget, &Setting { device, key_bytes, ref config, len }: &Setting<'_>) -> Result<Measured> {
-    let ctr = Aes::with_config(device, &[&KEY[..key_bytes]], config.clone())?.ctr(&IV)?;
+    let ctr = Aes::with_keys(device, &[&KEY[..key_bytes]], config.clone())?.ctr(&IV)?;
     let mut data = patterned(device, len)?;
     let before = device.stats().launches;
     ctr.apply_at(0, &mut data)?;
@@ -125,32 +128,32 @@ fn counter(budget: &Budget, &Setting { device, key_bytes, ref config, len }: &Se
 fn seal(budget: &Budget, &Setting { device, key_bytes, ref config, len }: &Setting<'_>) -> Result<Measured> {
     let gcm = aes(device, key_bytes, config)?.gcm()?;
     let mut data = patterned(device, len)?;
-    let tag = gcm.seal_buffer(&NONCE, &[], &mut data)?;
+    let tag = gcm.seal(&NONCE, &[], &mut data)?;
     let checked = check_buffer(&data, 16, |at, part| stream(key_bytes, gcm_counter(&NONCE), at, part))?;
     let checked = checked + check_tag(key_bytes, len, &tag)?;
-    gcm.open_buffer(&NONCE, &[], &mut data, tag.as_ref())?;
+    gcm.open(&NONCE, &[], &mut data, tag.as_ref())?;
     check_buffer(&data, 16, |_, _| ())?;
-    let seal = || Ok(gcm.seal_buffer(&NONCE, &[], &mut data).map(drop)?);
+    let seal = || Ok(gcm.seal(&NONCE, &[], &mut data).map(drop)?);
     Ok((budget.time_queued(seal, || Ok(()))?, None, checked))
 }
 
 fn xts(budget: &Budget, &Setting { device, key_bytes, ref config, len }: &Setting<'_>) -> Result<Measured> {
     let xts = Xts::with_config(device, &xts_key(key_bytes), SECTOR, config.clone())?;
     let mut data = patterned(device, len)?;
-    xts.encrypt_buffer(0, &mut data)?;
+    xts.encrypt(0, &mut data)?;
     let checked = check_buffer(&data, SECTOR, |at, part| reference_xts(key_bytes, at, part))?;
-    xts.decrypt_buffer(0, &mut data)?;
+    xts.decrypt(0, &mut data)?;
     check_buffer(&data, 16, |_, _| ())?;
-    let timing = budget.time_queued(|| Ok(xts.encrypt_buffer(0, &mut data)?), || Ok(device.sync()?))?;
+    let timing = budget.time_queued(|| Ok(xts.encrypt(0, &mut data)?), || Ok(device.sync()?))?;
     Ok((timing, None, checked))
 }
 
 fn cbc_decrypt(budget: &Budget, &Setting { device, key_bytes, ref config, len }: &Setting<'_>) -> Result<Measured> {
     let cbc = aes(device, key_bytes, config)?.cbc();
     let mut data = patterned(device, len)?;
-    cbc.decrypt_buffer(&IV, &mut data)?;
+    cbc.decrypt(&IV, &mut data)?;
     let checked = check_buffer(&data, 16, |at, part| reference_cbc_decrypt(key_bytes, at, part))?;
-    let timing = budget.time_queued(|| Ok(cbc.decrypt_buffer(&IV, &mut data)?), || Ok(device.sync()?))?;
+    let timing = budget.time_queued(|| Ok(cbc.decrypt(&IV, &mut data)?), || Ok(device.sync()?))?;
     Ok((timing, None, checked))
 }
 
@@ -158,11 +161,11 @@ fn cbc_decrypt(budget: &Budget, &Setting { device, key_bytes, ref config, len }:
 fn electronic_codebook(budget: &Budget, &Setting { device, ref config, len, .. }: &Setting<'_>) -> Result<Measured> {
     let ecb = aes(device, 16, config)?.ecb();
     let mut data = patterned(device, len)?;
-    ecb.encrypt_buffer(&mut data)?;
+    ecb.encrypt(&mut data)?;
     let checked = check_buffer(&data, 16, |_, part| reference_blocks(&KEY[..16], false, part))?;
-    ecb.decrypt_buffer(&mut data)?;
+    ecb.decrypt(&mut data)?;
     check_buffer(&data, 16, |_, _| ())?;
-    let timing = budget.time_queued(|| Ok(ecb.encrypt_buffer(&mut data)?), || Ok(device.sync()?))?;
+    let timing = budget.time_queued(|| Ok(ecb.encrypt(&mut data)?), || Ok(device.sync()?))?;
     Ok((timing, None, checked))
 }
 
@@ -172,20 +175,20 @@ fn electronic_codebook_back(
 ) -> Result<Measured> {
     let ecb = aes(device, 16, config)?.ecb();
     let mut data = patterned(device, len)?;
-    ecb.decrypt_buffer(&mut data)?;
+    ecb.decrypt(&mut data)?;
     let checked = check_buffer(&data, 16, |_, part| reference_blocks(&KEY[..16], true, part))?;
-    let timing = budget.time_queued(|| Ok(ecb.decrypt_buffer(&mut data)?), || Ok(device.sync()?))?;
+    let timing = budget.time_queued(|| Ok(ecb.decrypt(&mut data)?), || Ok(device.sync()?))?;
     Ok((timing, None, checked))
 }
 
 fn xts_back(budget: &Budget, &Setting { device, key_bytes, ref config, len }: &Setting<'_>) -> Result<Measured> {
     let xts = Xts::with_config(device, &xts_key(key_bytes), SECTOR, config.clone())?;
     let mut data = patterned(device, len)?;
-    xts.encrypt_buffer(0, &mut data)?;
+    xts.encrypt(0, &mut data)?;
     let checked = check_buffer(&data, SECTOR, |at, part| reference_xts(key_bytes, at, part))?;
-    xts.decrypt_buffer(0, &mut data)?;
+    xts.decrypt(0, &mut data)?;
     check_buffer(&data, 16, |_, _| ())?;
-    let timing = budget.time_queued(|| Ok(xts.decrypt_buffer(0, &mut data)?), || Ok(device.sync()?))?;
+    let timing = budget.time_queued(|| Ok(xts.decrypt(0, &mut data)?), || Ok(device.sync()?))?;
     Ok((timing, None, format!("{checked}, and back")))
 }
 
@@ -193,18 +196,18 @@ fn xts_back(budget: &Budget, &Setting { device, key_bytes, ref config, len }: &S
 fn open(budget: &Budget, &Setting { device, key_bytes, ref config, len }: &Setting<'_>) -> Result<Measured> {
     let gcm = aes(device, key_bytes, config)?.gcm()?;
     let data = RefCell::new(patterned(device, len)?);
-    let tag = gcm.seal_buffer(&NONCE, &[], &mut *data.borrow_mut())?;
+    let tag = gcm.seal(&NONCE, &[], &mut *data.borrow_mut())?;
     let checked = check_buffer(&data.borrow(), 16, |at, part| stream(key_bytes, gcm_counter(&NONCE), at, part))?;
-    gcm.open_buffer(&NONCE, &[], &mut *data.borrow_mut(), tag.as_ref())?;
+    gcm.open(&NONCE, &[], &mut *data.borrow_mut(), tag.as_ref())?;
     check_buffer(&data.borrow(), 16, |_, _| ())?;
     let failed = Cell::new(false);
     let seal = || {
-        let sealed = gcm.seal_buffer(&NONCE, &[], &mut *data.borrow_mut());
+        let sealed = gcm.seal(&NONCE, &[], &mut *data.borrow_mut());
         failed.set(!sealed.is_ok_and(|again| again == tag) || device.sync().is_err());
     };
     let timing = budget.time_prepared(1, seal, |_| {
         ensure!(!failed.get(), "the message has another tag");
-        Ok(gcm.open_buffer(&NONCE, &[], &mut *data.borrow_mut(), tag.as_ref())?)
+        Ok(gcm.open(&NONCE, &[], &mut *data.borrow_mut(), tag.as_ref())?)
     })?;
     Ok((timing, None, format!("{checked}, and back")))
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use anyhow::{Context, Result};
-use evariste::aes::{Aes, Config, Ctr, Mode, Xts};
+use evariste::aes::{Aes, AesConfig, Ctr, Mode, Xts};
 use evariste::backend::{Buffer, HostBuffer, Kind, Secrecy, Transfer};
 use rayon::ThreadPoolBuilder;
 
@@ -59,22 +59,22 @@ pub(super) fn run(session: &mut Session, target: &Target, log_n: u32) {
 fn from_host(session: &mut Session, target: &Target, log_n: u32) {
     let device = &target.device;
     let len = 1_usize << log_n;
-    let on_device = Config { crossover: Some(0), ..Config::default() };
-    let ctr = |config| -> Result<Ctr> { Ok(Aes::with_config(device, &[&KEY[..16]], config)?.ctr(&IV)?) };
-    let crossing = (device.info().id.kind != Kind::Cpu).then(|| ("aes-128-ctr-crossover/host", Config::default()));
+    let on_device = AesConfig::default().cpu_threshold(0);
+    let ctr = |config| -> Result<Ctr> { Ok(Aes::with_keys(device, &[&KEY[..16]], config)?.ctr(&IV)?) };
+    let crossing = (device.info().id.kind != Kind::Cpu).then(|| ("aes-128-ctr-crossover/host", AesConfig::default()));
     for (name, config) in [("aes-128-ctr/host", on_device.clone())].into_iter().chain(crossing) {
         session.measure(case(target, name.into(), log_n), |budget| {
             let mut ctr = ctr(config.clone())?;
             let mut data = patterned_vec(len);
-            ctr.apply(&mut data)?;
+            ctr.apply_host(&mut data)?;
             let checked = check_host(&data)?;
-            let checked = match config.crossover {
+            let checked = match config.cpu_threshold {
                 Some(_) => checked,
-                None => format!("{checked}; {}", crossover(ctr.aes().crossover(Mode::Ctr)?)),
+                None => format!("{checked}; {}", crossover(ctr.aes().cpu_threshold(Mode::Ctr)?)),
             };
             let apply = || {
                 ctr.seek(0)?;
-                Ok(ctr.apply(&mut data)?)
+                Ok(ctr.apply_host(&mut data)?)
             };
             Ok((budget.time_queued(apply, || Ok(()))?, None, checked))
         });
@@ -82,7 +82,7 @@ fn from_host(session: &mut Session, target: &Target, log_n: u32) {
     session.measure(case(target, format!("aes-128-ctr{IN_TURN}/host"), log_n), |budget| {
         slice_in_turn(budget, &ctr(on_device.clone())?, len)
     });
-    pinned(session, target, log_n, Config::default().queues);
+    pinned(session, target, log_n, AesConfig::default().queues);
     session.measure(case(target, format!("aes-128-ctr{IN_TURN}/pinned"), log_n), |budget| {
         pinned_in_turn(budget, &ctr(on_device.clone())?, len)
     });
@@ -91,13 +91,13 @@ fn from_host(session: &mut Session, target: &Target, log_n: u32) {
 /// From pinned host memory and back, through a number of queues.
 fn pinned(session: &mut Session, target: &Target, log_n: u32, queues: usize) {
     let device = &target.device;
-    let config = Config { crossover: Some(0), queues, ..Config::default() };
-    let name = match queues == Config::default().queues {
+    let config = AesConfig::default().cpu_threshold(0).queues(queues);
+    let name = match queues == AesConfig::default().queues {
         true => "aes-128-ctr/pinned".into(),
         false => format!("aes-128-ctr-queues-{queues}/pinned"),
     };
     session.measure(case(target, name, log_n), |budget| {
-        through_queues(budget, &mut Aes::with_config(device, &[&KEY[..16]], config)?.ctr(&IV)?, 1 << log_n)
+        through_queues(budget, &mut Aes::with_keys(device, &[&KEY[..16]], config)?.ctr(&IV)?, 1 << log_n)
     });
 }
 
@@ -160,7 +160,7 @@ fn modes_from_host(session: &mut Session, target: &Target, log_n: u32) {
         session.measure(case(target, format!("aes-128-{name}{suffix}/host"), log_n), |budget| {
             let aes = Aes::new(&target.device, &KEY[..16])?;
             let (timing, checked) = work(budget, &aes, &mut patterned_vec(1 << log_n))?;
-            Ok((timing, None, format!("{checked}; {}", crossover(aes.crossover(mode)?))))
+            Ok((timing, None, format!("{checked}; {}", crossover(aes.cpu_threshold(mode)?))))
         });
     }
 }
@@ -185,7 +185,7 @@ fn counter(budget: &Budget, aes: &Aes, data: &mut [u8]) -> Result<(Timing, Strin
     let mut ctr = aes.ctr(&IV)?;
     let mut apply = |data: &mut [u8]| -> Result<()> {
         ctr.seek(0)?;
-        Ok(ctr.apply(data)?)
+        Ok(ctr.apply_host(data)?)
     };
     apply(data)?;
     let key_bytes = aes.key_size().bytes();
@@ -195,37 +195,37 @@ fn counter(budget: &Budget, aes: &Aes, data: &mut [u8]) -> Result<(Timing, Strin
 
 fn seal(budget: &Budget, aes: &Aes, data: &mut [u8]) -> Result<(Timing, String)> {
     let (gcm, key_bytes) = (aes.gcm()?, aes.key_size().bytes());
-    let tag = gcm.seal(&NONCE, &[], data)?;
+    let tag = gcm.seal_host(&NONCE, &[], data)?;
     let checked = check_slice(data, 16, |at, part| stream(key_bytes, gcm_counter(&NONCE), at, part))?;
     let checked = checked + check_tag(key_bytes, data.len(), &tag)?;
-    Ok((budget.time_queued(|| Ok(gcm.seal(&NONCE, &[], data).map(drop)?), || Ok(()))?, checked))
+    Ok((budget.time_queued(|| Ok(gcm.seal_host(&NONCE, &[], data).map(drop)?), || Ok(()))?, checked))
 }
 
 fn gcm_open(budget: &Budget, aes: &Aes, data: &mut [u8]) -> Result<(Timing, String)> {
     let (gcm, key_bytes) = (aes.gcm()?, aes.key_size().bytes());
-    let open = |data: &mut [u8], tag: &Vec<u8>| Ok(gcm.open(&NONCE, &[], data, tag)?);
+    let open = |data: &mut [u8], tag: &Vec<u8>| Ok(gcm.open_host(&NONCE, &[], data, tag)?);
     time_open(budget, data, |data| reference_seal(key_bytes, &NONCE, data), open)
 }
 
 fn cbc_decrypt(budget: &Budget, aes: &Aes, data: &mut [u8]) -> Result<(Timing, String)> {
     let (cbc, key_bytes) = (aes.cbc(), aes.key_size().bytes());
-    cbc.decrypt(&IV, data)?;
+    cbc.decrypt_host(&IV, data)?;
     let checked = check_slice(data, 16, |at, part| reference_cbc_decrypt(key_bytes, at, part))?;
-    Ok((budget.time_queued(|| Ok(cbc.decrypt(&IV, data)?), || Ok(()))?, checked))
+    Ok((budget.time_queued(|| Ok(cbc.decrypt_host(&IV, data)?), || Ok(()))?, checked))
 }
 
 fn cbc_encrypt(budget: &Budget, aes: &Aes, data: &mut [u8]) -> Result<(Timing, String)> {
     let cbc = aes.cbc();
-    cbc.encrypt(&IV, data)?;
+    cbc.encrypt_host(&IV, data)?;
     let checked = check_chain(aes.key_size().bytes(), data)?;
-    Ok((budget.time_queued(|| Ok(cbc.encrypt(&IV, data)?), || Ok(()))?, checked))
+    Ok((budget.time_queued(|| Ok(cbc.encrypt_host(&IV, data)?), || Ok(()))?, checked))
 }
 
 fn xts(budget: &Budget, aes: &Aes, data: &mut [u8]) -> Result<(Timing, String)> {
     let xts = Xts::new(aes.device(), &xts_key(16), SECTOR)?;
-    xts.encrypt(0, data)?;
+    xts.encrypt_host(0, data)?;
     let checked = check_slice(data, SECTOR, |at, part| reference_xts(16, at, part))?;
-    Ok((budget.time_queued(|| Ok(xts.encrypt(0, data)?), || Ok(()))?, checked))
+    Ok((budget.time_queued(|| Ok(xts.encrypt_host(0, data)?), || Ok(()))?, checked))
 }
 
 fn crossover(bytes: usize) -> String {

@@ -71,13 +71,13 @@ fn rustcrypto<C: Cipher + KeyInit>(session: &mut Session, target: &Target, log_n
             Ok(())
         };
         apply(data)?;
-        let checked = ours(&|aes, data| Ok(aes.ctr(&IV)?.apply(data)?), data)?;
+        let checked = ours(&|aes, data| Ok(aes.ctr(&IV)?.apply_host(data)?), data)?;
         Ok((budget.time_queued(|| apply(data), || Ok(()))?, checked))
     });
     measure("gcm-seal", &|budget, data| {
         let tag = seal(data)?;
         let compare = |aes: &Aes, data: &mut [u8]| {
-            ensure!(aes.gcm()?.seal(&NONCE, &[], data)?.as_ref() == &tag[..], "the peer's tag is not ours");
+            ensure!(aes.gcm()?.seal_host(&NONCE, &[], data)?.as_ref() == &tag[..], "the peer's tag is not ours");
             Ok(())
         };
         let checked = ours(&compare, data)? + " and the tag";
@@ -96,7 +96,7 @@ fn rustcrypto<C: Cipher + KeyInit>(session: &mut Session, target: &Target, log_n
             Ok(())
         };
         decrypt(data)?;
-        let checked = ours(&|aes, data| Ok(aes.cbc().decrypt(&IV, data)?), data)?;
+        let checked = ours(&|aes, data| Ok(aes.cbc().decrypt_host(&IV, data)?), data)?;
         Ok((budget.time_queued(|| decrypt(data), || Ok(()))?, checked))
     });
     measure("cbc-encrypt", &|budget, data| {
@@ -106,7 +106,7 @@ fn rustcrypto<C: Cipher + KeyInit>(session: &mut Session, target: &Target, log_n
             Ok(())
         };
         encrypt(data)?;
-        let checked = ours(&|aes, data| Ok(aes.cbc().encrypt(&IV, data)?), data)?;
+        let checked = ours(&|aes, data| Ok(aes.cbc().encrypt_host(&IV, data)?), data)?;
         Ok((budget.time_queued(|| encrypt(data), || Ok(()))?, checked))
     });
 }

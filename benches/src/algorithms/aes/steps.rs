@@ -1,7 +1,7 @@
 //! The steps by which a founding document made AES on a GPU fast, each with its transfers: by method, with and without a grid-stride
 //! loop, with copies and kernel in turn or through queues.
 
-use evariste::aes::{Aes, Config, Method};
+use evariste::aes::{Aes, AesConfig, Method};
 
 use super::{
     IV, KEY, case,
@@ -42,7 +42,7 @@ pub(super) fn run(session: &mut Session, target: &Target, log_n: u32) {
         return;
     }
     for (method, grid_stride, way) in STEPS {
-        let config = Config { crossover: Some(0), grid_stride: Some(grid_stride), ..Config::method(method) };
+        let config = AesConfig::default().method(method).cpu_threshold(0).grid_stride(grid_stride);
         let method = format!("{method:?}").to_lowercase();
         let stride = if grid_stride { "" } else { "-no-stride" };
         let (turn, place) = match way {
@@ -52,7 +52,7 @@ pub(super) fn run(session: &mut Session, target: &Target, log_n: u32) {
         };
         let name = format!("aes-128-ctr-{method}{stride}{turn}/{place}");
         session.measure(case(target, name, log_n), |budget| {
-            let mut ctr = Aes::with_config(&target.device, &[&KEY[..16]], config)?.ctr(&IV)?;
+            let mut ctr = Aes::with_keys(&target.device, &[&KEY[..16]], config)?.ctr(&IV)?;
             let len = 1 << log_n;
             match way {
                 Way::Slice => slice_in_turn(budget, &ctr, len),

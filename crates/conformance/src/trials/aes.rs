@@ -10,7 +10,7 @@ mod secrets;
 mod streams;
 mod vectors;
 
-use evariste::aes::{Aes, Config, KeySize, Method};
+use evariste::aes::{Aes, AesConfig, KeySize, Method};
 use evariste::backend::{DeviceInfo, KernelSpec};
 use libtest_mimic::Failed;
 
@@ -94,8 +94,8 @@ pub(crate) fn add_long(trials: &mut DeviceTrials<'_>) {
 const KEY_BYTES: [usize; 3] = [16, 24, 32];
 
 /// Everything on the device, however short.
-fn on_device(method: Method) -> Config {
-    Config { crossover: Some(0), ..Config::method(method) }
+fn on_device(method: Method) -> AesConfig {
+    AesConfig::default().method(method).cpu_threshold(0)
 }
 
 /// Bytes without a pattern.

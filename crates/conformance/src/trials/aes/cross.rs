@@ -12,7 +12,7 @@ use cipher::{
     Array, BlockCipherDecrypt, BlockCipherEncrypt, BlockSizeUser, KeyIvInit, StreamCipher, StreamCipherSeek, consts,
 };
 use ctr::{Ctr32BE, Ctr128BE};
-use evariste::aes::{Aes, Config, Counter, GcmMessage, Message, Method, Mode, Xts};
+use evariste::aes::{Aes, AesConfig, Counter, GcmMessage, Message, Method, Mode, Xts};
 use evariste::backend::{Device, Kind, Secrecy, Transfer};
 use libtest_mimic::Failed;
 
@@ -85,7 +85,7 @@ fn ctr_reference(key: &[u8], iv: &[u8], counter: Counter, position: u64, data: &
 fn ctr(device: &Device, method: Method) -> Outcome {
     for key_bytes in KEY_BYTES {
         let (key, iv) = (bytes(key_bytes, 1), bytes(16, 2));
-        let aes = Aes::with_config(device, &[&key], on_device(method))?;
+        let aes = Aes::with_keys(device, &[&key], on_device(method))?;
         for (i, (len, offset, position)) in
             [(0, 3), (1, 0), (15, 1), (16, 0), (17, 15), (255, 7), (4096, 0), (4097, 16), (70_001, 5), (300_000, 0)]
                 .into_iter()
@@ -97,9 +97,9 @@ fn ctr(device: &Device, method: Method) -> Outcome {
             let mut expected = plain.clone();
             ctr_reference(&key, &iv, counter, position, &mut expected[offset..offset + len])?;
             let mut data = device.upload::<u8>(&plain)?;
-            let mut stream = aes.ctr(&iv)?.counter(counter);
+            let mut stream = aes.ctr(&iv)?.with_counter(counter);
             stream.seek(position.into())?;
-            stream.apply_buffer(data.view_mut(offset..offset + len)?)?;
+            stream.apply(data.view_mut(offset..offset + len)?)?;
             let what = format!("AES-{}, {len} bytes at {offset} from {position}", 8 * key_bytes);
             expect_same(&what, &data.to_vec()?, &expected)?;
             expect_equal("position", &stream.position(), &(u128::from(position) + len as u128))?;
@@ -113,9 +113,9 @@ fn ctr_by_strides(device: &Device, method: Method) -> Outcome {
     let mut expected = plain.clone();
     ctr_reference(&key, &iv, Counter::Bits128, 0, &mut expected)?;
     for grid_stride in [None, Some(false), Some(true)] {
-        let config = Config { grid_stride, ..on_device(method) };
+        let config = on_device(method).grid_stride(grid_stride);
         let mut data = device.upload::<u8>(&plain)?;
-        Aes::with_config(device, &[&key], config)?.ctr(&iv)?.apply_buffer(&mut data)?;
+        Aes::with_keys(device, &[&key], config)?.ctr(&iv)?.apply(&mut data)?;
         expect_same(&format!("strides: {grid_stride:?}"), &data.to_vec()?, &expected)?;
     }
     Ok(())
@@ -125,18 +125,18 @@ fn ctr_by_strides(device: &Device, method: Method) -> Outcome {
 fn host_slices(device: &Device) -> Outcome {
     let (key, iv) = (bytes(32, 1), bytes(16, 2));
     for config in [
-        Config::default(),
-        Config { crossover: Some(0), chunk_bytes: 5000, queues: 1, ..Config::default() },
-        Config { crossover: Some(0), chunk_bytes: 1 << 16, queues: 4, ..Config::default() },
+        AesConfig::default(),
+        AesConfig::default().cpu_threshold(0).chunk_bytes(5000).queues(1),
+        AesConfig::default().cpu_threshold(0).chunk_bytes(1 << 16).queues(4),
     ] {
-        let aes = Aes::with_config(device, &[&key], config)?;
+        let aes = Aes::with_keys(device, &[&key], config)?;
         for (len, position) in [(0, 0), (1, 5), (20_000, 0), (300_001, 7), (1 << 20, 16)] {
             let mut data = bytes(len, 3);
             let mut expected = data.clone();
             ctr_reference(&key, &iv, Counter::Bits128, position, &mut expected)?;
             let mut stream = aes.ctr(&iv)?;
             stream.seek(position.into())?;
-            stream.apply(&mut data)?;
+            stream.apply_host(&mut data)?;
             expect_same(&format!("{len} bytes from {position}"), &data, &expected)?;
 
             let mut pinned = device.host_buffer(len, Transfer::Both, Secrecy::Secret)?;
@@ -152,32 +152,32 @@ fn host_slices(device: &Device) -> Outcome {
 
 /// A pinned crossover decides who works on a slice; a measured one is remembered.
 fn crossovers(device: &Device) -> Outcome {
-    let launches = |config: &Config, len: usize| -> Result<u64, Failed> {
-        let mut stream = Aes::with_config(device, &[&[1; 16]], config.clone())?.ctr(&[2; 16])?;
+    let launches = |config: &AesConfig, len: usize| -> Result<u64, Failed> {
+        let mut stream = Aes::with_keys(device, &[&[1; 16]], config.clone())?.ctr(&[2; 16])?;
         let before = device.stats().launches;
         let mut data = vec![0; len];
-        stream.apply(&mut data)?;
+        stream.apply_host(&mut data)?;
         let mut expected = vec![0; len];
         ctr_reference(&[1; 16], &[2; 16], Counter::Bits128, 0, &mut expected)?;
         expect_same(&format!("{len} bytes"), &data, &expected)?;
         Ok(device.stats().launches - before)
     };
-    let config = Config { crossover: Some(1000), ..Config::default() };
+    let config = AesConfig::default().cpu_threshold(1000);
     expect_equal("launches for a short slice", &launches(&config, 999)?, &0)?;
     let on_device = device.info().id.kind != Kind::Cpu;
     expect_equal("launches for a long slice", &(launches(&config, 1000)? > 0), &on_device)?;
 
-    let measured = Config { chunk_bytes: 1 << 20, ..Config::default() };
-    let aes = Aes::with_config(device, &[&[1; 16]], measured.clone())?;
+    let measured = AesConfig::default().chunk_bytes(1 << 20);
+    let aes = Aes::with_keys(device, &[&[1; 16]], measured.clone())?;
     for mode in [Mode::Ctr, Mode::Gcm, Mode::Xts, Mode::Cbc] {
-        let crossover = aes.crossover(mode)?;
+        let crossover = aes.cpu_threshold(mode)?;
         expect(&format!("{mode:?} from {crossover} bytes on"), crossover >= 1 << 16)?;
         let before = device.stats().launches;
-        let again = Aes::with_config(device, &[&[3; 16]], measured.clone())?.crossover(mode)?;
+        let again = Aes::with_keys(device, &[&[3; 16]], measured.clone())?.cpu_threshold(mode)?;
         expect_equal("crossover", &again, &crossover)?;
         expect_equal("launches for what is known", &(device.stats().launches - before), &0)?;
     }
-    let crossover = aes.crossover(Mode::Ctr)?;
+    let crossover = aes.cpu_threshold(Mode::Ctr)?;
     expect_equal("launches under the crossover", &launches(&measured, (crossover - 1).min(1 << 20))?, &0)?;
     if crossover <= 1 << 24 {
         expect("launches from the crossover on", launches(&measured, crossover)? > 0)?;
@@ -189,7 +189,7 @@ fn crossovers(device: &Device) -> Outcome {
 fn counters(device: &Device) -> Outcome {
     let key = bytes(16, 1);
     for method in [Method::fastest(device.info()), Method::Bitsliced] {
-        let aes = Aes::with_config(device, &[&key], on_device(method))?;
+        let aes = Aes::with_keys(device, &[&key], on_device(method))?;
         for filled in [1, 4, 5, 8, 9, 12, 13, 16] {
             let mut iv = [0x5a; 16];
             iv[16 - filled..].fill(0xff);
@@ -199,7 +199,7 @@ fn counters(device: &Device) -> Outcome {
                 let mut expected = plain.clone();
                 ctr_reference(&key, &iv, counter, 0, &mut expected)?;
                 let mut data = device.upload::<u8>(&plain)?;
-                aes.ctr(&iv)?.counter(counter).apply_buffer(&mut data)?;
+                aes.ctr(&iv)?.with_counter(counter).apply(&mut data)?;
                 expect_same(&format!("{filled} bytes filled, {counter:?}"), &data.to_vec()?, &expected)?;
             }
         }
@@ -224,16 +224,16 @@ fn blocks(key: &[u8], decrypt: bool, data: &mut [u8]) {
 fn ecb(device: &Device, method: Method) -> Outcome {
     for key_bytes in KEY_BYTES {
         let key = bytes(key_bytes, 4);
-        let ecb = Aes::with_config(device, &[&key], on_device(method))?.ecb();
+        let ecb = Aes::with_keys(device, &[&key], on_device(method))?.ecb();
         for (count, offset) in [(0, 0), (1, 0), (7, 16), (9, 3), (256, 0), (257, 1), (5000, 48)] {
             let len = 16 * count;
             let plain = bytes(offset + len + 3, 5);
             let mut expected = plain.clone();
             blocks(&key, false, &mut expected[offset..offset + len]);
             let mut data = device.upload::<u8>(&plain)?;
-            ecb.encrypt_buffer(data.view_mut(offset..offset + len)?)?;
+            ecb.encrypt(data.view_mut(offset..offset + len)?)?;
             expect_same(&format!("AES-{}, {count} blocks at {offset}", 8 * key_bytes), &data.to_vec()?, &expected)?;
-            ecb.decrypt_buffer(data.view_mut(offset..offset + len)?)?;
+            ecb.decrypt(data.view_mut(offset..offset + len)?)?;
             expect_same("back", &data.to_vec()?, &plain)?;
         }
     }
@@ -252,23 +252,23 @@ fn cbc_reference(key: &[u8], iv: &[u8; 16], data: &mut [u8]) {
 fn cbc(device: &Device, method: Method) -> Outcome {
     for key_bytes in KEY_BYTES {
         let (key, iv) = (bytes(key_bytes, 6), [9; 16]);
-        let cbc = Aes::with_config(device, &[&key], on_device(method))?.cbc();
+        let cbc = Aes::with_keys(device, &[&key], on_device(method))?.cbc();
         for (count, offset) in [(0, 0), (1, 5), (2, 0), (255, 0), (257, 16), (2049, 2), (20_000, 0)] {
             let len = 16 * count;
             let plain = bytes(offset + len + 3, 7);
             let mut expected = plain.clone();
             cbc_reference(&key, &iv, &mut expected[offset..offset + len]);
             let mut data = device.upload::<u8>(&expected)?;
-            cbc.decrypt_buffer(&iv, data.view_mut(offset..offset + len)?)?;
+            cbc.decrypt(&iv, data.view_mut(offset..offset + len)?)?;
             expect_same(&format!("AES-{}, {count} blocks at {offset}", 8 * key_bytes), &data.to_vec()?, &plain)?;
             if count < 1000 {
-                cbc.encrypt_buffer(&iv, data.view_mut(offset..offset + len)?)?;
+                cbc.encrypt(&iv, data.view_mut(offset..offset + len)?)?;
                 expect_same("encryption", &data.to_vec()?, &expected)?;
             }
             let mut slice = expected[offset..offset + len].to_vec();
-            cbc.decrypt(&iv, &mut slice)?;
+            cbc.decrypt_host(&iv, &mut slice)?;
             expect_same("host slice", &slice, &plain[offset..offset + len])?;
-            cbc.encrypt(&iv, &mut slice)?;
+            cbc.encrypt_host(&iv, &mut slice)?;
             expect_same("host slice, encryption", &slice, &expected[offset..offset + len])?;
         }
     }
@@ -322,16 +322,16 @@ fn xts(device: &Device, method: Method) -> Outcome {
             let mut expected = plain.clone();
             xts_reference(&key, sector_bytes, first, &mut expected[offset..offset + len]);
             let mut data = device.upload::<u8>(&plain)?;
-            xts.encrypt_buffer(first, data.view_mut(offset..offset + len)?)?;
+            xts.encrypt(first, data.view_mut(offset..offset + len)?)?;
             let what = format!("{len} bytes at {offset} in sectors of {sector_bytes}");
             expect_same(&what, &data.to_vec()?, &expected)?;
-            xts.decrypt_buffer(first, data.view_mut(offset..offset + len)?)?;
+            xts.decrypt(first, data.view_mut(offset..offset + len)?)?;
             expect_same("back", &data.to_vec()?, &plain)?;
             let host = Xts::new(device, &key, sector_bytes)?;
             let mut slice = plain[offset..offset + len].to_vec();
-            host.encrypt(first, &mut slice)?;
+            host.encrypt_host(first, &mut slice)?;
             expect_same("host slice", &slice, &expected[offset..offset + len])?;
-            host.decrypt(first, &mut slice)?;
+            host.decrypt_host(first, &mut slice)?;
             expect_same("host slice, back", &slice, &plain[offset..offset + len])?;
         }
     }
@@ -349,7 +349,7 @@ fn gcm_reference(key: &[u8], nonce: &[u8; 12], aad: &[u8], data: &mut [u8]) -> R
 fn gcm(device: &Device, method: Method) -> Outcome {
     for key_bytes in KEY_BYTES {
         let (key, nonce) = (bytes(key_bytes, 10), [3; 12]);
-        let gcm = Aes::with_config(device, &[&key], on_device(method))?.gcm()?;
+        let gcm = Aes::with_keys(device, &[&key], on_device(method))?.gcm()?;
         for (len, offset, aad) in [(0, 0, 0), (1, 0, 13), (16, 3, 16), (100, 0, 1), (70_000, 32, 100), (200_003, 9, 0)]
         {
             let (plain, aad) = (bytes(offset + len + 3, 11), bytes(aad, 12));
@@ -357,15 +357,15 @@ fn gcm(device: &Device, method: Method) -> Outcome {
             let mut expected = plain.clone();
             let tag = gcm_reference(&key, &nonce, &aad, &mut expected[range.clone()])?;
             let mut data = device.upload::<u8>(&plain)?;
-            let sealed = gcm.seal_buffer(&nonce, &aad, data.view_mut(range.clone())?)?;
+            let sealed = gcm.seal(&nonce, &aad, data.view_mut(range.clone())?)?;
             expect_same(&format!("{len} bytes at {offset}"), &data.to_vec()?, &expected)?;
             expect_same("tag", sealed.as_ref(), &tag)?;
             let mut slice = plain[range.clone()].to_vec();
-            expect_same("tag of a host slice", gcm.seal(&nonce, &aad, &mut slice)?.as_ref(), &tag)?;
+            expect_same("tag of a host slice", gcm.seal_host(&nonce, &aad, &mut slice)?.as_ref(), &tag)?;
             expect_same("host slice", &slice, &expected[range.clone()])?;
-            gcm.open(&nonce, &aad, &mut slice, &tag)?;
+            gcm.open_host(&nonce, &aad, &mut slice, &tag)?;
             expect_same("opened host slice", &slice, &plain[range.clone()])?;
-            gcm.open_buffer(&nonce, &aad, data.view_mut(range)?, &tag)?;
+            gcm.open(&nonce, &aad, data.view_mut(range)?, &tag)?;
             expect_same("opened", &data.to_vec()?, &plain)?;
         }
     }
@@ -374,12 +374,12 @@ fn gcm(device: &Device, method: Method) -> Outcome {
 
 /// GHASH of few segments, of many, and of ones of several strides, against that of RustCrypto.
 fn long_ghash(device: &Device) -> Outcome {
-    let gcm = Aes::with_config(device, &[&[5; 16]], on_device(Method::fastest(device.info())))?.gcm()?;
+    let gcm = Aes::with_keys(device, &[&[5; 16]], on_device(Method::fastest(device.info())))?.gcm()?;
     for len in lengths(device, &[65_536, 65_537, 3_000_001]) {
         let plain = bytes(len, 13);
         let mut data = device.upload::<u8>(&plain)?;
         let mut slice = plain.clone();
-        let tag = gcm.seal_buffer(&[1; 12], &[], &mut data)?;
+        let tag = gcm.seal(&[1; 12], &[], &mut data)?;
         let expected = gcm_reference(&[5; 16], &[1; 12], &[], &mut slice)?;
         expect_same("tag", tag.as_ref(), &expected)?;
     }
@@ -389,7 +389,7 @@ fn long_ghash(device: &Device) -> Outcome {
 /// Ragged messages with keys and nonces of their own.
 fn batches(device: &Device, method: Method) -> Outcome {
     let keys: Vec<Vec<u8>> = (0..5).map(|i| bytes(32, 20 + i)).collect();
-    let aes = Aes::with_config(device, &keys, on_device(method))?;
+    let aes = Aes::with_keys(device, &keys, on_device(method))?;
     let lens = [0, 1, 16, 17, 160, 1000, 33, 4096, 5, 70_000, 129, 0, 64];
     let mut messages = Vec::new();
     let mut end = 0;

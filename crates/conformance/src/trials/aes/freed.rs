@@ -1,25 +1,25 @@
 //! Keys leave nothing on the heap.
 
-use evariste::aes::{Aes, Config, Error};
+use evariste::aes::{Aes, AesConfig, Error};
 
 use crate::freed::Freed;
 
 pub(super) const FREED: &[Freed] = &[
     ("aes", |p| {
         let key = p.bytes(32);
-        let config = Config { crossover: Some(0), ..Config::default() };
+        let config = AesConfig::default().cpu_threshold(0);
         p.watch_heap(|| -> Result<_, Error> {
             let mut data = vec![0; 5000];
-            Aes::with_config(&p.device, &[&key], config.clone())?.ctr(&[0; 16])?.apply(&mut data)?;
+            Aes::with_keys(&p.device, &[&key], config.clone())?.ctr(&[0; 16])?.apply_host(&mut data)?;
             Ok(data)
         })
     }),
     ("gcm", |p| {
         let key = p.bytes(32);
-        let config = Config { crossover: Some(0), ..Config::default() };
+        let config = AesConfig::default().cpu_threshold(0);
         p.watch_heap(|| -> Result<_, Error> {
             let mut data = vec![0; 5000];
-            let tag = Aes::with_config(&p.device, &[&key], config.clone())?.gcm()?.seal(&[0; 12], &[], &mut data)?;
+            let tag = Aes::with_keys(&p.device, &[&key], config.clone())?.gcm()?.seal_host(&[0; 12], &[], &mut data)?;
             Ok((data, tag))
         })
     }),

@@ -5,7 +5,7 @@ mod batches;
 
 use std::ops::Range;
 
-use evariste::aes::{Aes, Config, Counter, Message, Method, Xts};
+use evariste::aes::{Aes, AesConfig, Counter, Message, Method, Xts};
 use evariste::backend::{Buffer, Device};
 use libtest_mimic::{Failed, Trial};
 
@@ -69,8 +69,8 @@ impl Place {
     }
 
     fn aes(&self, method: Method, launch_bytes: u64) -> Result<Aes, Failed> {
-        let config = Config { launch_bytes, crossover: Some(0), ..Config::method(method) };
-        let aes = Aes::with_config(&self.device, &[[1; 16], [2; 16]], config)?;
+        let config = AesConfig::default().method(method).launch_bytes(launch_bytes).cpu_threshold(0);
+        let aes = Aes::with_keys(&self.device, &[[1; 16], [2; 16]], config)?;
         self.stub.take_calls();
         Ok(aes)
     }
@@ -152,7 +152,7 @@ fn ctr() -> Outcome {
                 let iv = [0xff; 16];
                 let mut stream = aes.ctr(&iv)?;
                 stream.seek((range.start % 16) as u128)?;
-                stream.apply_buffer(data.view_mut(range.clone())?)?;
+                stream.apply(data.view_mut(range.clone())?)?;
                 let launches = place.stub.take_launches();
                 expect_ctr(&launches, bytes(&range), iv, Counter::Bits128)?;
                 expect_equal("copies", &launches.iter().any(|launch| launch.name == "move_bytes"), &false)?;
@@ -161,7 +161,7 @@ fn ctr() -> Outcome {
             // Where the position does not fit, on a copy.
             for range in [BORDER - 5..BORDER + 7, 3..BORDER + 1, BORDER + 1..BORDER + 100, BORDER - 31..3 * BORDER / 2]
             {
-                aes.ctr(&[9; 16])?.apply_buffer(data.view_mut(range.clone())?)?;
+                aes.ctr(&[9; 16])?.apply(data.view_mut(range.clone())?)?;
                 let launches = place.stub.take_launches();
                 let copy = 0..range.len() as u64;
                 expect_ctr(&launches, copy.clone(), [9; 16], Counter::Bits128)?;
@@ -201,14 +201,14 @@ fn gcm() -> Outcome {
             for range in ranges().into_iter().filter(|range| range.start % 16 == 0) {
                 if range.len() > BORDER - 32 {
                     let error =
-                        expect_error("too long", gcm.seal_buffer(&[1; 12], &[], data.view_mut(range.clone())?))?;
+                        expect_error("too long", gcm.seal(&[1; 12], &[], data.view_mut(range.clone())?))?;
                     let (limit, actual) = (BORDER as u64 - 32, range.len() as u64);
                     let expected = evariste::aes::Error::TooLong { what: "a message", expected: limit, actual };
                     expect_equal("too long", &error, &expected)?;
                     expect_equal("launches", &place.stub.take_launches().len(), &0)?;
                     continue;
                 }
-                gcm.seal_buffer(&[1; 12], &[], data.view_mut(range.clone())?)?;
+                gcm.seal(&[1; 12], &[], data.view_mut(range.clone())?)?;
                 let launches = place.stub.take_launches();
                 let mut iv = [1; 16];
                 iv[12..].copy_from_slice(&[0, 0, 0, 2]);
@@ -274,8 +274,8 @@ fn ecb_and_cbc() -> Outcome {
             let aes = place.aes(method, launch_bytes)?;
             let whole = |range: &Range<usize>| range.start.is_multiple_of(16) && range.len().is_multiple_of(16);
             for range in ranges().into_iter().filter(whole) {
-                aes.ecb().encrypt_buffer(data.view_mut(range.clone())?)?;
-                aes.ecb().decrypt_buffer(data.view_mut(range.clone())?)?;
+                aes.ecb().encrypt(data.view_mut(range.clone())?)?;
+                aes.ecb().decrypt(data.view_mut(range.clone())?)?;
                 let launches = place.launches(&["aes_blocks"]);
                 for direction in ["Encrypt", "Decrypt"] {
                     let mut cover = Cover::default();
@@ -285,7 +285,7 @@ fn ecb_and_cbc() -> Outcome {
                     cover.expect_exactly(&format!("ecb, {direction}"), bytes(&range))?;
                 }
 
-                aes.cbc().decrypt_buffer(&[7; 16], data.view_mut(range.clone())?)?;
+                aes.cbc().decrypt(&[7; 16], data.view_mut(range.clone())?)?;
                 let (mut cover, mut before) = (Cover::default(), u64::MAX);
                 let launches = place.launches(&["aes_blocks", "aes_previous"]);
                 for pair in launches.chunks(2) {
@@ -304,7 +304,7 @@ fn ecb_and_cbc() -> Outcome {
             }
             // Encryption goes by 2^15 bytes a launch.
             for range in [BORDER - 64..BORDER + 64, BORDER..BORDER + (1 << 20) + 16, 2 * BORDER - 16..2 * BORDER] {
-                aes.cbc().encrypt_buffer(&[7; 16], data.view_mut(range.clone())?)?;
+                aes.cbc().encrypt(&[7; 16], data.view_mut(range.clone())?)?;
                 let mut cover = Cover::default();
                 for launch in place.launches(&["aes_serial"]) {
                     let [message] = &described(&launch)[..] else { return Err("there is one message".into()) };
@@ -326,7 +326,7 @@ fn xts() -> Outcome {
     let key: Vec<u8> = (0..32).collect();
     for method in METHODS {
         for (launch_bytes, sector) in LAUNCHES.into_iter().flat_map(|l| [16, 512, 4096, 1 << 24].map(|s| (l, s))) {
-            let config = Config { launch_bytes, crossover: Some(0), ..Config::method(method) };
+            let config = AesConfig::default().method(method).launch_bytes(launch_bytes).cpu_threshold(0);
             let xts = Xts::with_config(&place.device, &key, sector, config)?;
             place.stub.take_calls();
             for range in ranges().into_iter().filter(|range| range.start % 16 == 0) {
@@ -335,7 +335,7 @@ fn xts() -> Outcome {
                 if last > 0 && last < 16 || range.len() / sector > 1 << 30 {
                     continue;
                 }
-                xts.encrypt_buffer(5, data.view_mut(range.clone())?)?;
+                xts.encrypt(5, data.view_mut(range.clone())?)?;
                 expect_sectors(&place.stub.take_launches(), sector, &range, per_thread(method))?;
             }
         }
@@ -393,31 +393,31 @@ fn limits() -> Outcome {
     let place = Place::new();
     let mut data = place.data()?;
     let aes = place.aes(Method::FourTables, u64::MAX)?;
-    let mut narrow = aes.ctr(&[0; 16])?.counter(Counter::Bits32);
+    let mut narrow = aes.ctr(&[0; 16])?.with_counter(Counter::Bits32);
     for len in [BORDER - 1, BORDER] {
         narrow.seek(0)?;
-        narrow.apply_buffer(data.view_mut(16..16 + len)?)?;
+        narrow.apply(data.view_mut(16..16 + len)?)?;
         expect_ctr(&place.stub.take_launches(), 16..16 + len as u64, [0; 16], Counter::Bits32)?;
     }
     narrow.seek(0)?;
-    expect_error("a counter that starts again", narrow.apply_buffer(data.view_mut(16..17 + BORDER)?))?;
+    expect_error("a counter that starts again", narrow.apply(data.view_mut(16..17 + BORDER)?))?;
     let mut wide = aes.ctr(&[0; 16])?;
     wide.seek(1 << 40)?;
-    let mut narrow = wide.counter(Counter::Bits32);
+    let mut narrow = wide.with_counter(Counter::Bits32);
     expect_equal("remaining", &narrow.remaining(), &0)?;
-    expect_error("a stream that ended before", narrow.apply_buffer(data.view_mut(0..1)?))?;
-    expect_error("a stream that ended before", narrow.apply(&mut [7; 20]))?;
+    expect_error("a stream that ended before", narrow.apply(data.view_mut(0..1)?))?;
+    expect_error("a stream that ended before", narrow.apply_host(&mut [7; 20]))?;
 
     let xts = Xts::new(&place.device, &(0..32).collect::<Vec<u8>>(), 512)?;
     place.stub.take_calls();
     for first in [u128::MAX, u128::MAX - 1] {
-        let error = expect_error("sectors", xts.encrypt_buffer(first, data.view_mut(0..512 * 2 + 16)?))?;
+        let error = expect_error("sectors", xts.encrypt(first, data.view_mut(0..512 * 2 + 16)?))?;
         expect_equal("sectors", &error, &evariste::aes::Error::SectorNumber { first, count: 3 })?;
-        expect_error("sectors", xts.decrypt(first, &mut [0; 1040]))?;
+        expect_error("sectors", xts.decrypt_host(first, &mut [0; 1040]))?;
     }
     expect_equal("launches", &place.stub.take_launches().len(), &0)?;
-    xts.encrypt_buffer(u128::MAX - 2, data.view_mut(0..512 * 2 + 16)?)?;
-    xts.encrypt_buffer(u128::MAX, data.view_mut(BORDER..BORDER + 512)?)?;
+    xts.encrypt(u128::MAX - 2, data.view_mut(0..512 * 2 + 16)?)?;
+    xts.encrypt(u128::MAX, data.view_mut(BORDER..BORDER + 512)?)?;
     Ok(())
 }
 
@@ -432,9 +432,9 @@ pub(crate) fn in_kernels(device: &Device) -> Outcome {
     for method in [Method::fastest(device.info()), Method::Sbox, Method::Bitsliced] {
         let several: &[u64] = if method == Method::Bitsliced { &[32 << 30, 1000] } else { &[32 << 30] };
         for &launch_bytes in several {
-            let config = Config { launch_bytes, ..super::on_device(method) };
+            let config = super::on_device(method).launch_bytes(launch_bytes);
             let (aes, host) =
-                (Aes::with_config(device, &keys, config.clone())?, Aes::with_config(&cpu, &keys, config.clone())?);
+                (Aes::with_keys(device, &keys, config.clone())?, Aes::with_keys(&cpu, &keys, config.clone())?);
             let xts = Xts::with_config(device, &key, 512, config.clone())?;
             let host_xts = Xts::with_config(&cpu, &key, 512, config)?;
             let mut data = device.alloc::<u8>(BORDER + AROUND)?;
@@ -452,27 +452,27 @@ pub(crate) fn in_kernels(device: &Device) -> Outcome {
                     expected = near.to_vec()?;
                     crate::expect_same(what, &actual, &expected)
                 };
-                aes.ctr(&[0xff; 16])?.apply_buffer(data.view_mut(far_range.clone())?)?;
-                host.ctr(&[0xff; 16])?.apply_buffer(near.view_mut(range.clone())?)?;
+                aes.ctr(&[0xff; 16])?.apply(data.view_mut(far_range.clone())?)?;
+                host.ctr(&[0xff; 16])?.apply(near.view_mut(range.clone())?)?;
                 check(&format!("{what}, ctr"), &data, &near)?;
-                let tag = aes.gcm()?.seal_buffer(&[1; 12], b"aad", data.view_mut(far_range.clone())?)?;
-                let expected_tag = host.gcm()?.seal_buffer(&[1; 12], b"aad", near.view_mut(range.clone())?)?;
+                let tag = aes.gcm()?.seal(&[1; 12], b"aad", data.view_mut(far_range.clone())?)?;
+                let expected_tag = host.gcm()?.seal(&[1; 12], b"aad", near.view_mut(range.clone())?)?;
                 crate::expect_same(&format!("{what}, tag"), tag.as_ref(), expected_tag.as_ref())?;
                 check(&format!("{what}, gcm"), &data, &near)?;
                 let blocks = |range: &Range<usize>| range.start..range.start + range.len() / 16 * 16;
                 let (far_blocks, near_blocks) = (blocks(&far_range), blocks(&range));
-                aes.ecb().encrypt_buffer(data.view_mut(far_blocks.clone())?)?;
-                host.ecb().encrypt_buffer(near.view_mut(near_blocks.clone())?)?;
+                aes.ecb().encrypt(data.view_mut(far_blocks.clone())?)?;
+                host.ecb().encrypt(near.view_mut(near_blocks.clone())?)?;
                 check(&format!("{what}, ecb"), &data, &near)?;
-                aes.cbc().decrypt_buffer(&[3; 16], data.view_mut(far_blocks.clone())?)?;
-                host.cbc().decrypt_buffer(&[3; 16], near.view_mut(near_blocks.clone())?)?;
+                aes.cbc().decrypt(&[3; 16], data.view_mut(far_blocks.clone())?)?;
+                host.cbc().decrypt(&[3; 16], near.view_mut(near_blocks.clone())?)?;
                 check(&format!("{what}, cbc, decryption"), &data, &near)?;
-                aes.cbc().encrypt_buffer(&[4; 16], data.view_mut(far_blocks)?)?;
-                host.cbc().encrypt_buffer(&[4; 16], near.view_mut(near_blocks)?)?;
+                aes.cbc().encrypt(&[4; 16], data.view_mut(far_blocks)?)?;
+                host.cbc().encrypt(&[4; 16], near.view_mut(near_blocks)?)?;
                 check(&format!("{what}, cbc, encryption"), &data, &near)?;
                 if range.len() % 512 == 0 || range.len() % 512 >= 16 {
-                    xts.encrypt_buffer(5, data.view_mut(far_range.clone())?)?;
-                    host_xts.encrypt_buffer(5, near.view_mut(range.clone())?)?;
+                    xts.encrypt(5, data.view_mut(far_range.clone())?)?;
+                    host_xts.encrypt(5, near.view_mut(range.clone())?)?;
                     check(&format!("{what}, xts"), &data, &near)?;
                 }
             }

@@ -1,6 +1,6 @@
 //! Input that must be refused, with nothing written.
 
-use evariste::aes::{Aes, Config, Counter, Ctr, Error, Gcm, GcmMessage, Message, Method, Xts, cipher::StreamCipher};
+use evariste::aes::{Aes, AesConfig, Counter, Ctr, Error, Gcm, GcmMessage, Message, Method, Xts, cipher::StreamCipher};
 use evariste::backend::{Device, Error as DeviceError, HostBuffer, Secrecy, Transfer};
 
 use super::bytes;
@@ -23,8 +23,8 @@ fn wrong_lengths(device: &Device) -> Outcome {
         expect_equal("key", &error, &Error::KeyLength { expected: "16, 24 or 32", actual: len })?;
     }
     let mixed: [&[u8]; 2] = [&[0; 16], &[0; 32]];
-    expect_error("keys of two sizes", Aes::with_config(device, &mixed, Config::default()))?;
-    let error = expect_error("no keys", Aes::with_config(device, &[[0; 16]; 0], Config::default()))?;
+    expect_error("keys of two sizes", Aes::with_keys(device, &mixed, AesConfig::default()))?;
+    let error = expect_error("no keys", Aes::with_keys(device, &[[0; 16]; 0], AesConfig::default()))?;
     expect("no keys", matches!(error, Error::Count { .. }))?;
     let aes = Aes::new(device, &[0; 16])?;
     for len in [0, 12, 15, 17] {
@@ -32,23 +32,23 @@ fn wrong_lengths(device: &Device) -> Outcome {
         expect_equal("iv", &error, &Error::IvLength { what: "a counter block", expected: "16", actual: len })?;
     }
     let gcm = aes.gcm()?;
-    expect("empty nonce", matches!(gcm.seal(&[], &[], &mut []), Err(Error::IvLength { actual: 0, .. })))?;
-    let error = expect_error("tag", gcm.open(&[0; 12], &[], &mut [], &[0; 15]))?;
+    expect("empty nonce", matches!(gcm.seal_host(&[], &[], &mut []), Err(Error::IvLength { actual: 0, .. })))?;
+    let error = expect_error("tag", gcm.open_host(&[0; 12], &[], &mut [], &[0; 15]))?;
     expect_equal("tag", &error, &Error::TagLength { expected: 16, actual: 15 })?;
     for len in [0, 1, 3, 5, 7, 9, 11, 17] {
-        expect_error("tag length", gcm.clone().tag_len(len))?;
+        expect_error("tag length", gcm.clone().with_tag_bytes(len))?;
     }
     let cbc = aes.cbc();
     let mut data = device.upload::<u8>(&bytes(64, 1))?;
     for len in [1, 15, 17, 63] {
         let expected = Error::PartialBlock { expected: 16, actual: len };
         let mut slice = vec![7; len];
-        expect_equal("slice", &expect_error("slice", cbc.decrypt(&[0; 16], &mut slice))?, &expected)?;
-        expect_equal("slice", &expect_error("slice", cbc.encrypt(&[0; 16], &mut slice))?, &expected)?;
+        expect_equal("slice", &expect_error("slice", cbc.decrypt_host(&[0; 16], &mut slice))?, &expected)?;
+        expect_equal("slice", &expect_error("slice", cbc.encrypt_host(&[0; 16], &mut slice))?, &expected)?;
         expect_same("slice", &slice, &vec![7; len])?;
-        let error = expect_error("range", cbc.decrypt_buffer(&[0; 16], data.view_mut(0..len)?))?;
+        let error = expect_error("range", cbc.decrypt(&[0; 16], data.view_mut(0..len)?))?;
         expect_equal("range", &error, &expected)?;
-        expect_error("range", aes.ecb().encrypt_buffer(data.view_mut(0..len)?))?;
+        expect_error("range", aes.ecb().encrypt(data.view_mut(0..len)?))?;
     }
     expect_same("data", &data.to_vec()?, &bytes(64, 1))
 }
@@ -56,42 +56,42 @@ fn wrong_lengths(device: &Device) -> Outcome {
 /// Streams end where their counter would start again.
 fn keystream_repetition(device: &Device) -> Outcome {
     let limit = 1 << 36;
-    let mut stream = Ctr::new(device, &[0; 16], &[0xff; 16])?.counter(Counter::Bits32);
+    let mut stream = Ctr::new(device, &[0; 16], &[0xff; 16])?.with_counter(Counter::Bits32);
     stream.seek(limit - 100)?;
     let mut slice = bytes(101, 1);
     let expected = Error::Keystream { position: limit - 100, len: 101, expected: limit };
-    expect_equal("slice", &expect_error("slice", stream.apply(&mut slice))?, &expected)?;
+    expect_equal("slice", &expect_error("slice", stream.apply_host(&mut slice))?, &expected)?;
     expect_same("slice", &slice, &bytes(101, 1))?;
     let mut data = device.upload::<u8>(&slice)?;
-    expect_equal("buffer", &expect_error("buffer", stream.apply_buffer(&mut data))?, &expected)?;
+    expect_equal("buffer", &expect_error("buffer", stream.apply(&mut data))?, &expected)?;
     expect_same("buffer", &data.to_vec()?, &bytes(101, 1))?;
     expect_equal("position", &stream.position(), &(limit - 100))?;
-    stream.apply(&mut slice[..100])?;
+    stream.apply_host(&mut slice[..100])?;
     expect_equal("remaining", &stream.remaining(), &0)?;
-    expect_error("one byte more", stream.apply(&mut [0]))?;
+    expect_error("one byte more", stream.apply_host(&mut [0]))?;
     expect_error("seeking beyond", stream.seek(limit + 1))?;
     let mut wide = Ctr::new(device, &[0; 16], &[0xff; 16])?;
     wide.seek(u128::MAX)?;
-    expect_error("the end of positions", wide.apply(&mut [0]))?;
+    expect_error("the end of positions", wide.apply_host(&mut [0]))?;
 
     // A position that a narrower counter does not reach.
     let mut stream = Ctr::new(device, &[0; 16], &[0; 16])?;
     stream.seek(1 << 40)?;
-    let mut stream = stream.counter(Counter::Bits32);
+    let mut stream = stream.with_counter(Counter::Bits32);
     expect_equal("remaining", &stream.remaining(), &0)?;
     let mut slice = [7; 20];
     let expected = Error::Keystream { position: 1 << 40, len: 20, expected: limit };
-    expect_equal("slice", &expect_error("slice", stream.apply(&mut slice))?, &expected)?;
+    expect_equal("slice", &expect_error("slice", stream.apply_host(&mut slice))?, &expected)?;
     expect("keystream", stream.try_apply_keystream(&mut slice).is_err())?;
     expect("keystream", stream.try_write_keystream(&mut slice).is_err())?;
     expect_same("slice", &slice, &[7; 20])?;
-    expect_error("buffer", stream.apply_buffer(&mut data))?;
+    expect_error("buffer", stream.apply(&mut data))?;
     expect_same("buffer", &data.to_vec()?, &bytes(101, 1))
 }
 
 /// The same key and counters twice within a batch, also as two keys that are equal.
 fn repeated_keystream(device: &Device) -> Outcome {
-    let aes = Aes::with_config(device, &[[1; 16], [2; 16], [1; 16]], Config::default())?;
+    let aes = Aes::with_keys(device, &[[1; 16], [2; 16], [1; 16]], AesConfig::default())?;
     let mut data = device.upload::<u8>(&bytes(512, 8))?;
     let iv = |last: u8| {
         let mut iv = [0xff; 16];
@@ -161,7 +161,7 @@ fn pinned_memory(device: &Device) -> Outcome {
         expect_same("untouched", &foreign, &[0; 100])?;
     }
     let mut long = zeros(device, Transfer::Both)?;
-    stream = stream.counter(Counter::Bits32);
+    stream = stream.with_counter(Counter::Bits32);
     stream.seek((1 << 36) - 99)?;
     expect("the end", matches!(stream.apply_pinned(&mut long), Err(Error::Keystream { len: 100, .. })))?;
     expect_same("untouched", &long, &[0; 100])
@@ -169,10 +169,10 @@ fn pinned_memory(device: &Device) -> Outcome {
 
 /// Nothing is decrypted under a wrong key, nonce, text, associated data or tag.
 fn wrong_tags(device: &Device) -> Outcome {
-    let config = Config { crossover: Some(0), ..Config::default() };
-    let gcm = Aes::with_config(device, &[&[1; 16]], config)?.gcm()?;
+    let config = AesConfig::default().cpu_threshold(0);
+    let gcm = Aes::with_keys(device, &[&[1; 16]], config)?.gcm()?;
     let mut data = device.upload::<u8>(&bytes(1000, 2))?;
-    let tag = gcm.seal_buffer(&[1; 12], b"aad", data.view_mut(3..1000)?)?;
+    let tag = gcm.seal(&[1; 12], b"aad", data.view_mut(3..1000)?)?;
     let sealed = data.to_vec()?;
     let mut flipped = tag.as_ref().to_vec();
     flipped[15] ^= 1;
@@ -186,11 +186,11 @@ fn wrong_tags(device: &Device) -> Outcome {
         (&other, &[1; 12], b"aad", tag.as_ref(), 1000),
     ];
     for (gcm, nonce, aad, tag, end) in attempts {
-        let error = expect_error("range", gcm.open_buffer(nonce, aad, data.view_mut(3..end)?, tag))?;
+        let error = expect_error("range", gcm.open(nonce, aad, data.view_mut(3..end)?, tag))?;
         expect_equal("range", &error, &Error::Tag { message: None })?;
         expect_same("still encrypted", &data.to_vec()?, &sealed)?;
         let mut slice = sealed[3..end].to_vec();
-        expect_error("slice", gcm.open(nonce, aad, &mut slice, tag))?;
+        expect_error("slice", gcm.open_host(nonce, aad, &mut slice, tag))?;
         expect_same("still encrypted", &slice, &sealed[3..end])?;
     }
     let messages = [
@@ -248,9 +248,9 @@ fn bad_sectors(device: &Device) -> Outcome {
     let xts = Xts::new(device, &key, 512)?;
     let mut data = device.upload::<u8>(&bytes(1024, 6))?;
     for len in [1, 15, 513, 527] {
-        let error = expect_error("last sector", xts.encrypt_buffer(0, data.view_mut(0..len)?))?;
+        let error = expect_error("last sector", xts.encrypt(0, data.view_mut(0..len)?))?;
         expect_equal("last sector", &error, &Error::SectorLength { actual: len % 512 })?;
-        expect_error("last sector", xts.decrypt(0, &mut vec![0; len]))?;
+        expect_error("last sector", xts.decrypt_host(0, &mut vec![0; len]))?;
     }
     // Numbers of sectors that would start again.
     for first in [u128::MAX, u128::MAX - 1] {
@@ -259,18 +259,18 @@ fn bad_sectors(device: &Device) -> Outcome {
         let mut data = device.upload::<u8>(&bytes(2048, 6))?;
         for decrypt in [false, true] {
             let view = data.view_mut(3..3 + len)?;
-            let outcome = if decrypt { xts.decrypt_buffer(first, view) } else { xts.encrypt_buffer(first, view) };
+            let outcome = if decrypt { xts.decrypt(first, view) } else { xts.encrypt(first, view) };
             expect_equal("sector number", &expect_error("sector number", outcome)?, &expected)?;
             expect_same("data", &data.to_vec()?, &bytes(2048, 6))?;
         }
         let mut slice = bytes(len, 7);
-        expect_equal("slice", &expect_error("slice", xts.encrypt(first, &mut slice))?, &expected)?;
+        expect_equal("slice", &expect_error("slice", xts.encrypt_host(first, &mut slice))?, &expected)?;
         expect_same("slice", &slice, &bytes(len, 7))?;
     }
     let mut slice = bytes(1024, 7);
-    xts.encrypt(u128::MAX - 1, &mut slice)?;
-    xts.encrypt_buffer(u128::MAX - 1, &mut data)?;
-    xts.decrypt_buffer(u128::MAX - 1, &mut data)?;
+    xts.encrypt_host(u128::MAX - 1, &mut slice)?;
+    xts.encrypt(u128::MAX - 1, &mut data)?;
+    xts.decrypt(u128::MAX - 1, &mut data)?;
     expect_same("data", &data.to_vec()?, &bytes(1024, 6))
 }
 
@@ -284,17 +284,17 @@ fn other_devices(device: &Device) -> Outcome {
         let sealed = GcmMessage { offset: 0, len: 16, key: 0, nonce: &[0; 12], aad: &[] };
         let mut part = foreign.view_mut(5..69)?;
         let refused = [
-            stream.apply_buffer(&mut part).err(),
-            gcm.seal_buffer(&[0; 12], &[], &mut part).err(),
-            gcm.open_buffer(&[0; 12], &[], &mut part, &[0; 16]).err(),
+            stream.apply(&mut part).err(),
+            gcm.seal(&[0; 12], &[], &mut part).err(),
+            gcm.open(&[0; 12], &[], &mut part, &[0; 16]).err(),
             gcm.seal_batch(&mut part, &[sealed]).err(),
             gcm.open_batch(&mut part, &[sealed], &[[0; 16]]).err(),
-            xts.encrypt_buffer(0, &mut part).err(),
-            xts.decrypt_buffer(0, &mut part).err(),
-            aes.cbc().encrypt_buffer(&[0; 16], &mut part).err(),
-            aes.cbc().decrypt_buffer(&[0; 16], &mut part).err(),
-            aes.ecb().encrypt_buffer(&mut part).err(),
-            aes.ecb().decrypt_buffer(&mut part).err(),
+            xts.encrypt(0, &mut part).err(),
+            xts.decrypt(0, &mut part).err(),
+            aes.cbc().encrypt(&[0; 16], &mut part).err(),
+            aes.cbc().decrypt(&[0; 16], &mut part).err(),
+            aes.ecb().encrypt(&mut part).err(),
+            aes.ecb().decrypt(&mut part).err(),
             aes.ctr_batch(&mut part, &[message], Counter::Bits128).err(),
             aes.cbc_encrypt_batch(&mut part, &[message]).err(),
             aes.cbc_decrypt_batch(&mut part, &[message]).err(),

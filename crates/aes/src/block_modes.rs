@@ -3,11 +3,11 @@
 use evariste_backend::{Arg, Kernel, ViewMut};
 
 use crate::{
-    Aes, Counter, Message, Result,
-    batch::{Batch, Next, Prepared},
-    block::{BLOCK, add_counter},
-    engine::key,
+    batch::{Batch, Message, Next, Prepared},
+    block::{BLOCK, Counter, add_counter},
+    error::Result,
     params::{BlockMode, BlockParams, Direction},
+    plan::{Aes, key},
 };
 
 /// What is done to each message.
@@ -66,17 +66,17 @@ impl Aes {
         params: &BlockParams,
         data: ViewMut<'_, u8>,
     ) -> Result<()> {
-        let (kernel, tables) = (self.block_kernel(mode, direction)?, &self.engine.tables);
+        let (kernel, tables) = (self.block_kernel(mode, direction)?, &self.plan.tables);
         // There are no messages: the tables' first words stand in for them, unread.
-        let (messages, schedule) = (Arg::read(tables), key(&self.engine.schedule));
+        let (messages, schedule) = (Arg::read(tables), key(&self.plan.schedule));
         let args = &mut [Arg::write(data), messages, schedule, Arg::read(tables), Arg::read(tables)];
         // SAFETY: the bodies for the CPU take the data as it is, and keys that are there.
         Ok(unsafe { kernel.launch(self.queue(), 1, params, &mut args[..kernel.spec().bindings.len()]) }?)
     }
 
     pub(crate) fn block_kernel(&self, mode: BlockMode, direction: Direction) -> Result<&Kernel<BlockParams>> {
-        let (device, slot) = (&self.engine.device, &self.engine.blocks[mode as usize][direction as usize]);
-        Ok(slot.get(device, || self.engine.shape.blocks(device.info(), mode, direction, self.ciphers()))?)
+        let (device, slot) = (&self.plan.device, &self.plan.blocks[mode as usize][direction as usize]);
+        Ok(slot.get(device, || self.plan.shape.blocks(device.info(), mode, direction, self.ciphers()))?)
     }
 
     /// A mode of independent blocks over messages of data that starts at a word.
@@ -105,7 +105,7 @@ impl Aes {
 
     /// Launches what was prepared for the same mode.
     pub(crate) fn run(&self, work: Work, mut data: ViewMut<'_, u8>, parts: &[Prepared]) -> Result<()> {
-        self.engine.ready.wait(self.queue())?;
+        self.plan.ready.wait(self.queue())?;
         let kernel = self.block_kernel(work.mode(), work.direction())?;
         parts.iter().try_for_each(|part| self.message_part(kernel, work, data.reborrow(), part))
     }
@@ -120,11 +120,11 @@ impl Aes {
         let wide = if let Work::Ctr(width) = work { width.word() } else { 0 };
         let params = BlockParams { units: part.units, messages: part.count as u32, wide, ..BlockParams::default() };
         let groups = self.block_groups(part.units.into());
-        let (messages, schedule, tables) = (&part.messages, &self.engine.schedule, &self.engine.tables);
+        let (messages, schedule, tables) = (&part.messages, &self.plan.schedule, &self.plan.tables);
         if work == Work::CbcDecrypt {
             let previous = match self.whole_launches() {
                 true => None,
-                false => Some(self.previous(data.as_view(), part)?),
+                false => Some(self.chained_blocks(data.as_view(), part)?),
             };
             let args = &mut [
                 Arg::write(data),
@@ -133,12 +133,12 @@ impl Aes {
                 Arg::read(tables),
                 Arg::read(previous.as_ref().unwrap_or(messages)),
             ];
-            // SAFETY: as below, and there is a border for every PREVIOUS_UNITS units, if workgroups see only theirs.
+            // SAFETY: as below, and there is a border for every CHAINED_UNITS units, if workgroups see only theirs.
             return Ok(unsafe { kernel.launch(self.queue(), groups, &params, args) }?);
         }
         let args = &mut [Arg::write(data), key(messages), key(schedule), Arg::read(tables)];
-        // SAFETY: every unit belongs to a message, every message lies in the data, as `Batch` checks, and names a key of
-        // the schedule; schedule and tables are of this kernel's shape.
+        // SAFETY: every unit belongs to a message, every message lies in the data, as `Batch` checks, and names a key
+        // of the schedule; schedule and tables are of this kernel's shape.
         Ok(unsafe { kernel.launch(self.queue(), groups, &params, args) }?)
     }
 }

@@ -1,8 +1,8 @@
-//! How host data is cut into pieces for [`BytePipeline`], which takes them through a device.
+//! How host data is cut into the pieces that a [`BytePipeline`] takes through a device.
 
 use evariste_backend::{BytePipeline, Secrecy};
 
-use crate::{Aes, Result};
+use crate::{error::Result, plan::Aes};
 
 /// Pieces of data of known length that a queue takes at least, so that there is something to overlap.
 const ROUNDS: usize = 2;
@@ -10,8 +10,8 @@ const ROUNDS: usize = 2;
 /// Bytes under which pieces are not cut smaller: at 50 GB/s a copy takes as long as its launch then.
 const MIN_PIECE: usize = 512 << 10;
 
-/// For data of a known length, in pieces that are multiples of `unit`, itself one of blocks. They are not longer than the
-/// configuration says, unless a unit is: a device may copy longer host memory once more.
+/// For data of a known length, in pieces that are multiples of `unit`, itself one of blocks. They are not longer than
+/// the configuration says, unless a unit is: a device may copy longer host memory once more.
 pub(crate) fn for_len(aes: &Aes, len: usize, unit: usize) -> Result<BytePipeline> {
     let (queues, chunk) = (aes.config().queue_count(), aes.config().piece_bytes());
     // Powers of two, so that rings for data of all lengths find the host memory of earlier ones in its pool.
@@ -34,12 +34,12 @@ mod tests {
     use evariste_backend::Device;
 
     use super::*;
-    use crate::Config;
+    use crate::config::AesConfig;
 
     #[test]
     fn pieces_are_whole_units_and_no_longer_than_they_may_be() {
-        let config = Config { chunk_bytes: 8 << 20, ..Config::default() };
-        let aes = Aes::with_config(&Device::cpu(), &[[1; 16]], config).unwrap();
+        let config = AesConfig::default().chunk_bytes(8 << 20);
+        let aes = Aes::with_config(&Device::cpu(), &[1; 16], config).unwrap();
         for (len, unit, expected) in [
             (0, 16, 512 << 10),
             (1 << 20, 528, 524_288 / 528 * 528),

@@ -3,15 +3,16 @@
 use evariste_backend::{Arg, Buffer, View, ViewMut};
 
 use crate::{
-    Aes, Result,
     block::BLOCK,
+    error::Result,
     kernels::{self, THREADS},
     params::MoveParams,
+    plan::Aes,
 };
 
 impl Aes {
-    /// Runs `work` on the bytes where the first of them is `phase` bytes after a word: in place if it is so there, else on a copy.
-    /// Bodies for the CPU take bytes wherever they are.
+    /// Runs `work` on the bytes where the first of them is `phase` bytes after a word: in place if it is so there, else
+    /// on a copy. Bodies for the CPU take bytes wherever they are.
     pub(crate) fn aligned<T>(
         &self,
         mut data: ViewMut<'_, u8>,
@@ -27,8 +28,8 @@ impl Aes {
         Ok(result)
     }
 
-    /// [`Aes::aligned`] for work that takes itself away when it is done again, on any part from the start on: what came back of a copy
-    /// is taken back when the rest does not come.
+    /// [`Aes::aligned`] for work that takes itself away when it is done again, on any part from the start on: what came
+    /// back of a copy is taken back when the rest does not come.
     pub(crate) fn aligned_or_undone(
         &self,
         mut data: ViewMut<'_, u8>,
@@ -64,13 +65,13 @@ impl Aes {
 
     /// A copy that starts `phase` bytes after a word.
     fn copy_of(&self, data: View<'_, u8>, phase: usize) -> Result<Buffer<u8>> {
-        let mut copy = self.engine.device.alloc_with::<u8>(phase + data.len(), data.secrecy())?;
+        let mut copy = self.plan.device.alloc_with::<u8>(phase + data.len(), data.secrecy())?;
         self.move_bytes(data, copy.as_view_mut(), phase, Target::Fresh, &mut 0)?;
         Ok(copy)
     }
 
-    /// Copies bytes to those of another buffer from number `at` of `dst` on, from and to any place. Counts them in `done`, which is 0
-    /// before.
+    /// Copies bytes to those of another buffer from number `at` of `dst` on, from and to any place. Counts them in
+    /// `done`, which is 0 before.
     fn move_bytes(
         &self,
         src: View<'_, u8>,
@@ -79,7 +80,7 @@ impl Aes {
         target: Target,
         done: &mut usize,
     ) -> Result<()> {
-        let kernel = self.engine.moves.get(&self.engine.device, kernels::move_bytes)?;
+        let kernel = self.plan.moves.get(&self.plan.device, kernels::move_bytes)?;
         while *done < src.len() {
             let start = *done;
             let (from, to) = ((src.start() + start) % BLOCK, (dst.start() + at + start) % BLOCK);
@@ -98,8 +99,8 @@ impl Aes {
             let first = at + start - if target == Target::Fresh { to } else { 0 };
             let part = dst.view_mut(first..at + start + now)?;
             let args = &mut [Arg::read(src.view(start..start + now)?), Arg::write(part)];
-            // SAFETY: the words of both views are as many as the parameters say, and what is fresh has nothing around the view that
-            // anyone needs.
+            // SAFETY: the words of both views are as many as the parameters say, and what is fresh has nothing around
+            // the view that anyone needs.
             unsafe { kernel.launch(self.queue(), groups, &params, args) }?;
             *done += now;
         }

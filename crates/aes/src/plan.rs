@@ -1,37 +1,39 @@
-//! A set of keys on a device, and how launches of all modes share it. Each mode has its launches in its own file.
+//! A set of keys on a device, which launches of all modes share. Each mode has its launches in its own file.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, OnceLock},
+};
 
 use evariste_backend::{Arg, Buffer, Device, Element, LazyKernel, Queue, Ready, Secrecy};
 use zeroize::Zeroizing;
 
 use crate::{
-    Config, Error, KeySize, Method, Result,
     block::BLOCK,
-    config::MAX_STRIDES,
+    config::{AesConfig, MAX_STRIDES, Method},
+    error::{Error, Result},
     host_cipher::HostCipher,
     kernels::{self, Ciphers, Shape, WARP},
-    key::{Key, on_wiped_stack},
-    keystream::{EqualKeys, Hashes},
-    params::{BlockParams, CtrParams, MoveParams, PreviousParams, SerialParams},
+    key::{Key, KeySize, on_wiped_stack},
+    params::{BlockParams, ChainedParams, CtrParams, MoveParams, SerialParams},
     tables,
 };
 
-/// Keys of one size on a device. Clones share them; all modes are made from it.
+/// Keys of one size on a device, from which the modes are made. Clones share them.
 ///
-/// Operations on memory of the device take buffers and views of parts of them ([`View`], [`ViewMut`]), which may start and end at
-/// any byte, and are queued. [`Aes::on`], and the methods of that name of the modes, give the same operations on another queue
-/// than the default one. On GPUs a view that does not start at a multiple of 16 bytes in its buffer is worked on in a copy of all
-/// of it; CTR says where it needs none. A device that fails in the middle of a call may leave data done in part, where a method
-/// does not say otherwise.
+/// A plain verb (`apply`, `seal`, `encrypt`) works on buffers and views of parts of them ([`View`], [`ViewMut`]) on the
+/// queue of the plan. A view may start and end at any byte. On GPUs a view that does not start at a multiple of 16
+/// bytes in its buffer is copied first; [`Ctr::apply`](crate::Ctr::apply) says when it needs no copy. `_host` works on
+/// slices, `_pinned` on pinned memory. A device that fails in the middle of a call may leave data done in part, unless
+/// the method says otherwise.
 ///
 /// [`View`]: evariste_backend::View
 /// [`ViewMut`]: evariste_backend::ViewMut
 /// [`View::declassify`]: evariste_backend::View::declassify
 ///
-/// Schedules are in memory that is zeroed when the last clone is gone, on the host and on the device. They make no secret of the
-/// data: a buffer is as secret as you made it, before and after. Ciphertext of a secret plaintext, which is in its place, is
-/// copied to public memory by [`View::declassify`], since nothing else knows that it is encrypted.
+/// Key schedules are zeroed when the last clone is gone, on the host and on the device. They do not make the data
+/// secret: a buffer stays as secret as you made it. Ciphertext in the place of a secret plaintext is copied to public
+/// memory by [`View::declassify`], since nothing else knows that it is encrypted.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_aes::Error> {
@@ -40,21 +42,21 @@ use crate::{
 ///
 /// let aes = Aes::new(&Device::best()?, &[7; 32])?;
 /// let mut bytes = *b"any length at all";
-/// aes.ctr(&[1; 16])?.apply(&mut bytes)?;
-/// aes.ctr(&[1; 16])?.apply(&mut bytes)?;
+/// aes.ctr(&[1; 16])?.apply_host(&mut bytes)?;
+/// aes.ctr(&[1; 16])?.apply_host(&mut bytes)?;
 /// assert_eq!(&bytes, b"any length at all");
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone)]
 pub struct Aes {
-    pub(crate) engine: Arc<Engine>,
+    pub(crate) plan: Arc<Plan>,
     queue: Queue,
 }
 
-pub(crate) struct Engine {
+pub(crate) struct Plan {
     pub(crate) device: Device,
-    pub(crate) config: Config,
+    pub(crate) config: AesConfig,
     pub(crate) shape: Shape,
     pub(crate) ciphers: Ciphers,
     pub(crate) equal_keys: EqualKeys,
@@ -66,35 +68,53 @@ pub(crate) struct Engine {
     pub(crate) ctr: LazyKernel<CtrParams>,
     pub(crate) blocks: [[LazyKernel<BlockParams>; 2]; 5],
     pub(crate) serial: [[LazyKernel<SerialParams>; 2]; 2],
-    pub(crate) previous: LazyKernel<PreviousParams>,
+    pub(crate) chained: LazyKernel<ChainedParams>,
     pub(crate) moves: LazyKernel<MoveParams>,
 }
 
-/// Binds keys, and what only they and public numbers make, to a launch. What it writes counts as secret if the data does that it
-/// is given: ciphertext is not as secret as its key.
+/// For each key the index of the first one that is equal.
+#[derive(Debug, Default)]
+pub(crate) struct EqualKeys(pub(crate) OnceLock<Vec<u32>>);
+
+/// Hashes of counter ranges, in memory that is kept from one check to the next: new pages would take longer than the
+/// check.
+#[derive(Debug, Default)]
+pub(crate) struct Hashes(pub(crate) Mutex<Vec<u64>>);
+
+/// Binds keys, and what only they and public numbers make, to a launch. What it writes counts as secret if the data
+/// does that it is given: ciphertext is not as secret as its key.
 pub(crate) fn key<T: Element>(words: &Buffer<T>) -> Arg<'_> {
     Arg::read(words.as_view().declassify())
 }
 
 impl Aes {
-    /// Takes one key of 16, 24 or 32 bytes to a device, for work on a queue (`&device` is its default one), with the default
-    /// configuration.
+    /// Makes a plan for one key of 16, 24 or 32 bytes on a queue (`&device` is its default one).
     ///
     /// # Errors
-    /// [`Error::KeyLength`] unless `key` has 16, 24 or 32 bytes, [`Error::Device`] if the device fails or has too little
-    /// memory for the schedule.
+    /// [`Error::KeyLength`] unless `key` has 16, 24 or 32 bytes, [`Error::Device`] if the device fails or has too
+    /// little memory for the schedule.
     pub fn new(queue: impl Into<Queue>, key: &[u8]) -> Result<Self> {
-        Self::with_config(queue, &[key], Config::default())
+        Self::with_config(queue, key, AesConfig::default())
     }
 
-    /// Takes keys to a device, at least one and all of one size of 16, 24 or 32 bytes. Modes that take no number of a key
-    /// use the first.
+    /// Makes a plan for one key with a configuration.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] for a key that has not 16, 24 or 32 bytes, or not as many as the first, [`Error::Count`] if
-    /// there is no key, [`Error::Method`] if the device has too little workgroup memory for the method, [`Error::Device`]
-    /// if the device fails or has too little memory for the schedules.
-    pub fn with_config(queue: impl Into<Queue>, keys: &[impl AsRef<[u8]>], config: Config) -> Result<Self> {
+    /// [`Error::KeyLength`] unless `key` has 16, 24 or 32 bytes, [`Error::Method`] if the device has too little
+    /// workgroup memory for the method, [`Error::Device`] if the device fails or has too little memory for the
+    /// schedule.
+    pub fn with_config(queue: impl Into<Queue>, key: &[u8], config: AesConfig) -> Result<Self> {
+        Self::with_keys(queue, &[key], config)
+    }
+
+    /// Makes a plan for several keys, all of one size of 16, 24 or 32 bytes. Messages of a batch choose one by its
+    /// index; other calls use key 0.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`] for a key of another length than 16, 24 or 32 bytes or than the first, [`Error::Count`] if
+    /// there is no key, [`Error::Method`] if the device has too little workgroup memory for the method,
+    /// [`Error::Device`] if the device fails or has too little memory for the schedules.
+    pub fn with_keys(queue: impl Into<Queue>, keys: &[impl AsRef<[u8]>], config: AesConfig) -> Result<Self> {
         let queue = queue.into();
         let device = queue.device();
         let keys = keys.iter().map(|key| Key::new(key.as_ref())).collect::<Result<Vec<_>>>()?;
@@ -119,7 +139,7 @@ impl Aes {
         });
         let schedule = queue.upload_with::<u32>(&words, Secrecy::Secret)?;
         let tables = queue.upload::<u32>(&tables::words())?;
-        let engine = Arc::new(Engine {
+        let plan = Arc::new(Plan {
             device: device.clone(),
             config,
             shape,
@@ -132,17 +152,17 @@ impl Aes {
             ctr: LazyKernel::default(),
             blocks: Default::default(),
             serial: Default::default(),
-            previous: LazyKernel::default(),
+            chained: LazyKernel::default(),
             moves: LazyKernel::default(),
         });
-        Ok(Self { engine, queue })
+        Ok(Self { plan, queue })
     }
 
-    /// Gives the same keys, with the same kernels, on a queue of their own, for modes that are made from them. Host data and files
-    /// pass through queues that are made for them. A queue of another device is an error of what is queued.
+    /// Returns the same keys for work on `queue`. Calls on host data and files make queues of their own. A queue of
+    /// another device is an error of the calls.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        Self { engine: Arc::clone(&self.engine), queue: queue.clone() }
+        Self { plan: Arc::clone(&self.plan), queue: queue.clone() }
     }
 
     pub(crate) fn queue(&self) -> &Queue {
@@ -151,14 +171,13 @@ impl Aes {
 
     /// The queue, for what is uploaded before a launch could refuse it: never one of another device.
     pub(crate) fn own_queue(&self) -> Result<&Queue> {
-        self.engine.device.expect_same("the queue of a cipher", self.queue.device())?;
-        Ok(&self.queue)
+        Ok(self.queue.expect_device(&self.plan.device)?)
     }
 
-    /// Returns the kernels of a method and a size of keys on a device like this, for compiling them ahead.
+    /// Returns the kernels of a method and a key size on a device, for compiling them ahead.
     ///
     /// # Errors
-    /// [`Error::Method`] if a device like this has less workgroup memory than four copies of the method's tables take.
+    /// [`Error::Method`] if the device has less workgroup memory than four copies of the method's tables take.
     pub fn kernels(
         info: &evariste_backend::DeviceInfo,
         method: Method,
@@ -169,39 +188,39 @@ impl Aes {
 
     /// Returns the device that holds the keys.
     pub fn device(&self) -> &Device {
-        &self.engine.device
+        &self.plan.device
     }
 
-    /// Returns the configuration that it was made with.
-    pub fn config(&self) -> &Config {
-        &self.engine.config
+    /// Returns the configuration.
+    pub fn config(&self) -> &AesConfig {
+        &self.plan.config
     }
 
-    /// Returns how kernels compute the cipher.
+    /// Returns the method of the kernels.
     pub fn method(&self) -> Method {
-        self.engine.shape.method
+        self.plan.shape.method
     }
 
     /// Returns the size of the keys.
     pub fn key_size(&self) -> KeySize {
-        self.engine.shape.size
+        self.plan.shape.size
     }
 
     /// Returns the number of keys.
     pub fn keys(&self) -> usize {
-        self.engine.ciphers.len()
+        self.plan.ciphers.len()
     }
 
     pub(crate) fn cipher(&self, key: usize) -> &HostCipher {
-        &self.engine.ciphers[key]
+        &self.plan.ciphers[key]
     }
 
     pub(crate) fn equal_keys(&self) -> &EqualKeys {
-        &self.engine.equal_keys
+        &self.plan.equal_keys
     }
 
     pub(crate) fn ciphers(&self) -> Ciphers {
-        Arc::clone(&self.engine.ciphers)
+        Arc::clone(&self.plan.ciphers)
     }
 
     /// Refuses a batch's message that names no key.
@@ -213,7 +232,7 @@ impl Aes {
     }
 
     pub(crate) fn per_thread(&self) -> u32 {
-        self.engine.shape.per_thread()
+        self.plan.shape.per_thread()
     }
 
     /// Units of work that blocks of one message are.
@@ -225,31 +244,31 @@ impl Aes {
 
     /// Refuses data on another device.
     pub(crate) fn expect_here(&self, data: &Device) -> Result<()> {
-        Ok(self.engine.device.expect_same("the data of a cipher", data)?)
+        Ok(self.plan.device.expect_same("the data of a cipher", data)?)
     }
 
     /// Workgroups for `units` of work, of which a workgroup takes `each` at a time.
     pub(crate) fn groups(&self, units: u64, each: u64, threads: u32) -> u64 {
-        let info = self.engine.device.info();
+        let info = self.plan.device.info();
         let needed = units.div_ceil(each);
-        let resident = u64::from(info.parallelism) * u64::from(self.engine.shape.resident(info, threads));
+        let resident = u64::from(info.parallelism) * u64::from(self.plan.shape.resident(info, threads));
         let enough = resident.max(1).max(needed.div_ceil(MAX_STRIDES));
-        if self.engine.config.strides(info) { needed.min(enough) } else { needed }
+        if self.plan.config.strides(info) { needed.min(enough) } else { needed }
     }
 
     /// Workgroups of the kernel of independent blocks for some units.
     pub(crate) fn block_groups(&self, units: u64) -> u64 {
-        let (info, shape) = (self.engine.device.info(), self.engine.shape);
+        let (info, shape) = (self.plan.device.info(), self.plan.shape);
         let (each, threads) = (shape.block_units(info), shape.block_threads(info));
         self.spread_groups(units, each.into(), threads)
     }
 
-    /// [`Aes::groups`] of a kernel whose warps take `each` units of a workgroup's together: where workgroups stride, warps of
-    /// different ones take neighbouring parts, so that short data is spread over the device.
+    /// [`Aes::groups`] of a kernel whose warps take `each` units of a workgroup's together: where workgroups stride,
+    /// warps of different ones take neighbouring parts, so that short data is spread over the device.
     pub(crate) fn spread_groups(&self, units: u64, each: u64, threads: u32) -> u64 {
-        let by_warps = self.engine.shape.method.tables() > 0 && each > threads.into();
+        let by_warps = self.plan.shape.method.tables() > 0 && each > threads.into();
         let warps = if by_warps { u64::from(threads / WARP).max(1) } else { 1 };
-        match self.engine.config.strides(self.engine.device.info()) {
+        match self.plan.config.strides(self.plan.device.info()) {
             true => self.groups(units, each / warps, threads),
             false => self.groups(units, each, threads),
         }
@@ -257,19 +276,19 @@ impl Aes {
 
     /// Whether one thread is a workgroup, as on the CPU: kernels' bodies share out the work of a launch themselves.
     pub(crate) fn whole_launches(&self) -> bool {
-        self.engine.device.info().is_processor()
+        self.plan.device.info().is_processor()
     }
 
     /// Bytes that one launch works on at most: whole blocks.
     pub(crate) fn launch_bytes(&self) -> usize {
-        usize::try_from(self.engine.config.launch_blocks()).unwrap_or(usize::MAX).saturating_mul(BLOCK) / BLOCK * BLOCK
+        usize::try_from(self.plan.config.launch_blocks()).unwrap_or(usize::MAX).saturating_mul(BLOCK) / BLOCK * BLOCK
     }
 }
 
 impl fmt::Debug for Aes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Aes")
-            .field("device", &self.engine.device)
+            .field("device", &self.plan.device)
             .field("key_size", &self.key_size())
             .field("keys", &self.keys())
             .field("method", &self.method())
