@@ -128,3 +128,46 @@ impl<L: Copy, E: Copy> Text<'_, L, E> {
         rest
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::Builder;
+
+    /// x^(2^`squarings`), stored.
+    fn text(squarings: usize) -> String {
+        let mut builder = Builder::<u32, ()>::default();
+        let mut value = builder.push(Op::Leaf(0));
+        for _ in 0..squarings {
+            value = builder.push(Op::Mul(value, value));
+        }
+        builder.effect((), value);
+        let program = builder.finish();
+        let mut text = String::new();
+        let lines = Text {
+            program: &program,
+            mul: "f_mul",
+            leaf: &|leaf| format!("load({leaf})"),
+            effect: &|(), slot| format!("store(r{slot});"),
+            select: &|_, _| unreachable!("nothing is selected"),
+        };
+        lines.wgsl(&mut text);
+        text
+    }
+
+    #[test]
+    fn few_products_are_lines_and_many_are_a_loop() {
+        assert_eq!(text(1), "    var r0 = f_zero();\n    r0 = load(0);\n    r0 = f_mul(r0, r0);\n    store(r0);\n");
+        let many = text(WGSL_MULTIPLICATIONS + 1);
+        assert_eq!(many.matches("f_mul").count(), 1);
+        assert!(many.contains("turn < 7u") && many.contains("case 0u: { r0 = load(0); a = r0; b = r0; }"), "{many}");
+        assert!(many.ends_with("    }\n    store(r0);\n"), "{many}");
+    }
+
+    #[test]
+    fn many_products_are_calls_in_cuda() {
+        assert_eq!(cuda_product(CUDA_MULTIPLICATIONS), ("", "f_mul"));
+        let (definition, name) = cuda_product(CUDA_MULTIPLICATIONS + 1);
+        assert!(definition.contains("__noinline__") && definition.contains(name));
+    }
+}
