@@ -270,7 +270,7 @@ impl<'a> Batch<'a> {
         self.blocks() == 0
     }
 
-    /// Its messages as kernels see them that only read, each cut into segments of so many blocks, of which it has at
+    /// Its messages as kernels see them that only read, each cut into segments of at most `most` blocks, at
     /// least one.
     pub(crate) fn segments(&self, most: u64) -> Vec<Descriptor> {
         let mut segments = Vec::with_capacity(self.count());

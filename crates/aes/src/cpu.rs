@@ -112,7 +112,7 @@ fn no_tweaks() -> Tweaks {
     Zeroizing::new([0; 64])
 }
 
-/// Sectors of so many bytes, numbered from `first` on, of which the last may be shorter, with the keys for data and for
+/// Sectors of `sector_bytes` bytes, numbered from `first` on, the last perhaps shorter, with the keys for data and for
 /// tweaks.
 pub(crate) fn xts_sectors(
     [cipher, for_tweaks]: [&HostCipher; 2],

@@ -22,7 +22,7 @@ const SHORT: usize = 1 << 16;
 /// proportion to the length on both sides.
 const LOG_LENGTHS: std::ops::RangeInclusive<u32> = 16..=24;
 
-/// Runs at each length, of which the fastest counts.
+/// Timed runs at each length; the fastest is used.
 const RUNS: u32 = 3;
 
 /// Bytes of a sector in the measurement of XTS.

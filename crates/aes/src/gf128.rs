@@ -69,7 +69,7 @@ pub(crate) fn multiply(a: u128, b: u128) -> u128 {
     let high = high ^ middle >> 64;
     let low = low ^ middle << 64;
     let (h0, h1) = split(high);
-    // x^192 · h1 = fold(h1) · x^64, the upper part of which folds again.
+    // x^192 · h1 = fold(h1) · x^64, whose upper part folds again.
     let upper = fold(h1);
     low ^ fold(h0) ^ upper << 64 ^ fold((upper >> 64) as u64)
 }

@@ -136,7 +136,7 @@ impl HashKey {
         Sum::new(gf128::to_bytes(gf128::multiply(gf128::from_bytes(*sum), self.squares[1])))
     }
 
-    /// Σ X_i H^(n−1−i) over n blocks, from that of each segment of so many, of which the last may be shorter.
+    /// Σ X_i H^(n−1−i) over n blocks, from the sum of each segment of `segment` blocks; the last may be shorter.
     pub(crate) fn join_segments(&self, sums: &[[u8; BLOCK]], segment: u64, blocks: u64) -> Sum {
         let Some((last, before)) = sums.split_last() else { return Sum::default() };
         if before.is_empty() {
@@ -326,7 +326,7 @@ mod lanes {
         products.sums()
     }
 
-    /// [`products`], of which so far some four blocks each have been added.
+    /// [`products`] so far, to which four blocks are added at a time.
     struct Products {
         /// What is added to the next blocks.
         sum: __m512i,

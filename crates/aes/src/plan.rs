@@ -247,7 +247,7 @@ impl Aes {
         Ok(self.plan.device.expect_same("the data of a cipher", data)?)
     }
 
-    /// Workgroups for `units` of work, of which a workgroup takes `each` at a time.
+    /// Workgroups for `units` of work, if a workgroup takes `each` at a time.
     pub(crate) fn groups(&self, units: u64, each: u64, threads: u32) -> u64 {
         let info = self.plan.device.info();
         let needed = units.div_ceil(each);

@@ -185,7 +185,7 @@ fn non_residue(p: &BoxedUint) -> u32 {
         .unwrap_or(u32::MAX)
 }
 
-/// A random prime ≡ 3 (mod 4) of exactly so many bits, the two highest of which are set: products of two have twice as
+/// A random prime ≡ 3 (mod 4) of exactly `bits` bits, with the two highest set: products of two have twice as
 /// many. The next one behind a random start.
 pub(crate) fn random(bits: u32) -> Result<Zeroizing<BoxedUint>> {
     let precision = 32 * number::limbs(bits) as u32;

@@ -117,7 +117,7 @@ impl<'a, B: DevicePrimeField> Machine<'a, B> {
         Self { of, program, exponent, limbs, constants, entries, lanes, one }
     }
 
-    /// Room for a group of elements, of which `slots` go in and out.
+    /// Room for a group of elements, with `slots` slots for inputs and outputs.
     pub(crate) fn group(&self, slots: usize) -> Group<B> {
         Group {
             data: vec![0; slots * STEP * B::LIMBS].into(),

@@ -21,7 +21,7 @@ pub(crate) const THREADS: u32 = 256;
 /// Points that a CPU thread takes at a time.
 const GRAIN: usize = 1 << 9;
 
-/// The same in lanes, of which 16 share an inversion, at the least and at the most.
+/// The least and the most points of a CPU thread in vectors, where 16 points share an inversion.
 const LANES_GRAIN: [usize; 2] = [1 << 8, 1 << 11];
 
 params! {

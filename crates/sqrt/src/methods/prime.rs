@@ -10,7 +10,7 @@ use crate::{Error, Result, hash::Hash};
 /// Widest digits of logarithms: rows of 256 elements, 8 KiB for 8 limbs.
 const MAX_WIDTH: u32 = 8;
 
-/// Attempts of searches, of which half fail: how many of 2^64 elements are not served.
+/// Attempts of a search. Each succeeds for about half of the elements, so that one search in 2^64 fails.
 const ATTEMPTS: u64 = 64;
 
 /// What the methods need to know of a prime field.

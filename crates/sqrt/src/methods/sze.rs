@@ -1,4 +1,4 @@
-//! Sze's algorithm: roots without a non-residue, of which only roots of unity need to be known.
+//! Sze's algorithm: roots without a non-residue, given roots of unity only.
 //!
 //! Classes of u + v s with s² = a, up to factors of the field, are a group. Where a = α², (u + v α) / (u − v α) makes
 //! it the multiplicative group of the field: so classes have orders that divide p − 1, and whoever knows a class u + v
