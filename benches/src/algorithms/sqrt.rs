@@ -13,7 +13,8 @@ use evariste::backend::{Device, Kind};
 use evariste::curve::{AffinePoint, DeviceCurve, Points};
 use evariste::field::{DeviceField, Mont, small};
 use evariste::sqrt::{
-    self as sqrt, Check, RootChoice, SqrtConfig, Decompress, DecompressConfig, Encoding, Method, NthRoot, RootField, Sqrt, reference,
+    self as sqrt, Check, Decompress, DecompressConfig, Encoding, Method, NthRoot, RootChoice, RootField, Sqrt,
+    SqrtConfig, reference,
 };
 use rayon::prelude::*;
 

@@ -18,7 +18,7 @@ const CARRY_FLAG: [&str; 19] = [
     "ntt::bls12-381-fr::sizes",
     "ntt::bls12-381-fr::edge_values",
     "ntt::goldilocks::sizes",
-    "ntt::goldilocks::columns",
+    "ntt::goldilocks::definition",
     "ntt::baby-bear::sizes",
     "ntt::baby-bear::long",
     "primitives::sort_large",

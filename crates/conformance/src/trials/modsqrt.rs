@@ -107,7 +107,11 @@ fn roots(device: &Device) -> Outcome {
 /// Primes of 2, 5, 7, 17, 31 and 61 bits, with all squares and all others of the short ones among the numbers.
 fn short(device: &Device) -> Outcome {
     const SHORT: [u64; 6] = [3, 17, 97, 65537, (1 << 31) - 1, (1 << 61) - 1];
-    let plan = ModSqrt::with_primes(device, &SHORT.map(BoxedUint::from), ModSqrtConfig::default().choice(RootChoice::Smaller))?;
+    let plan = ModSqrt::with_primes(
+        device,
+        &SHORT.map(BoxedUint::from),
+        ModSqrtConfig::default().choice(RootChoice::Smaller),
+    )?;
     for len in lengths(device, &[1, 31, 33, 700]) {
         let indices: Vec<u32> = (0..len as u32).map(|i| i % 6).collect();
         let number = |i: usize| (i as u64 / 6).pow(1 + i as u32 % 3) % SHORT[i % 6];
@@ -188,8 +192,10 @@ fn symbols(device: &Device) -> Outcome {
         let numbers: Vec<_> = [0u32, 1, 2, 3, 7, 11].repeat(times).into_iter().map(BoxedUint::from).collect();
         expect_equal("4096 bits", &plan.jacobi_host(&numbers)?, &[0, 1, 1, 0, -1, 1].repeat(times))?;
     }
-    let even =
-        expect_error("an even modulus", Jacobi::with_moduli(device, &[3u32, 4].map(BoxedUint::from), JacobiConfig::default()))?;
+    let even = expect_error(
+        "an even modulus",
+        Jacobi::with_moduli(device, &[3u32, 4].map(BoxedUint::from), JacobiConfig::default()),
+    )?;
     expect_equal("an even modulus", &even, &Error::EvenModulus { index: 1 })
 }
 
@@ -210,7 +216,8 @@ fn jacobi(mut a: u64, mut n: u64) -> u32 {
 
 fn misuse(device: &Device) -> Outcome {
     let prime = |x: u64| BoxedUint::from(x);
-    let refused = |x: &[BoxedUint]| expect_error("a modulus", ModSqrt::with_primes(device, x, ModSqrtConfig::default()));
+    let refused =
+        |x: &[BoxedUint]| expect_error("a modulus", ModSqrt::with_primes(device, x, ModSqrtConfig::default()));
     expect_equal("a composite", &refused(&[prime(PRIMES[0] - 2)])?, &Error::Composite { index: 0 })?;
     expect_equal(
         "an even one",

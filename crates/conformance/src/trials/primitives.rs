@@ -11,7 +11,9 @@ use ark_bls12_381::Fr;
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
 use evariste::backend::{Buffer, Device, Error};
 use evariste::field::{DeviceField, FieldSum, Mont, small};
-use evariste::primitives::{Histogram, MAX_BITS, RadixSort, RadixSortConfig, Scan, SegmentedSum, SortMethod, reference};
+use evariste::primitives::{
+    Histogram, MAX_BITS, RadixSort, RadixSortConfig, Scan, SegmentedSum, SortMethod, reference,
+};
 
 use crate::{
     Area, DeviceTrials, Outcome, expect, expect_equal, expect_error, expect_same, fields, garbage, is_checked_cpu,
@@ -196,7 +198,13 @@ fn sort_with_false_counts(device: &Device) -> Outcome {
             skipping.sync()?;
         }
         let (name, keys) = keys(0, 5000);
-        sorted(device, &RadixSort::with_config(device, RadixSortConfig::default().method(method))?, name, &keys, 0..32)?;
+        sorted(
+            device,
+            &RadixSort::with_config(device, RadixSortConfig::default().method(method))?,
+            name,
+            &keys,
+            0..32,
+        )?;
     }
     Ok(())
 }

@@ -20,8 +20,8 @@ use evariste::field::{
     small::{BabyBear, Goldilocks},
 };
 use evariste::sqrt::{
-    Check, RootChoice, SqrtConfig, Decompress, DecompressConfig, Encoding, Error, HashToCurve, Method, NthRoot, PointError, RootField, Sqrt,
-    reference,
+    Check, Decompress, DecompressConfig, Encoding, Error, HashToCurve, Method, NthRoot, PointError, RootChoice,
+    RootField, Sqrt, SqrtConfig, reference,
 };
 
 use crate::{
@@ -261,7 +261,11 @@ fn misuse(device: &Device) -> Outcome {
     let mut out = device.zeros::<Mont<Fr>>(4)?;
     let short = sqrt.sqrt(&a, &mut out, mask.view_mut(..3)?).err();
     expect_equal("a short mask", &short, &length("the mask", 4, 3))?;
-    let decompress = Decompress::<g1::Config>::with_config(device, Encoding::Zcash, DecompressConfig::default().check(Check::Curve))?;
+    let decompress = Decompress::<g1::Config>::with_config(
+        device,
+        Encoding::Zcash,
+        DecompressConfig::default().check(Check::Curve),
+    )?;
     let bytes = device.zeros::<u8>(47)?;
     let mut points = device.zeros::<AffinePoint<g1::Config>>(1)?;
     let short = decompress.decompress(&bytes, &mut points, mask.view_mut(..1)?).err();

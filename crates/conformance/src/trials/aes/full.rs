@@ -195,10 +195,8 @@ fn huge_gcm(device: &Device) -> Outcome {
         let last = range.end - 1..range.end;
         let right = data.view(last.clone())?.to_vec()?;
         data.view_mut(last.clone())?.write(&[right[0] ^ 1])?;
-        let error = crate::expect_error(
-            "changed",
-            gcm.open(&[1; 12], b"aad", data.view_mut(range.clone())?, tag.as_ref()),
-        )?;
+        let error =
+            crate::expect_error("changed", gcm.open(&[1; 12], b"aad", data.view_mut(range.clone())?, tag.as_ref()))?;
         expect_equal("changed", &error, &evariste::aes::Error::Tag { message: None })?;
         data.view_mut(last)?.write(&right)?;
         gcm.open(&[1; 12], b"aad", data.view_mut(range)?, tag.as_ref())?;

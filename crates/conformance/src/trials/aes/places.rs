@@ -200,8 +200,7 @@ fn gcm() -> Outcome {
             let gcm = place.aes(method, launch_bytes)?.gcm()?;
             for range in ranges().into_iter().filter(|range| range.start % 16 == 0) {
                 if range.len() > BORDER - 32 {
-                    let error =
-                        expect_error("too long", gcm.seal(&[1; 12], &[], data.view_mut(range.clone())?))?;
+                    let error = expect_error("too long", gcm.seal(&[1; 12], &[], data.view_mut(range.clone())?))?;
                     let (limit, actual) = (BORDER as u64 - 32, range.len() as u64);
                     let expected = evariste::aes::Error::TooLong { what: "a message", expected: limit, actual };
                     expect_equal("too long", &error, &expected)?;

@@ -60,7 +60,11 @@ fn primitives() -> Outcome {
         Histogram::new(made_on)?.on(queue).count(&keys, 0..4, values.view_mut(..16)?)?;
         Histogram::new(made_on)?.on(queue).count(keys.view(..0)?, 0..4, values.view_mut(..16)?)?;
         for method in [SortMethod::Sweep, SortMethod::Scatter] {
-            RadixSort::with_config(made_on, RadixSortConfig::default().method(method))?.on(queue).sort(&mut keys, values.view_mut(..)?, 0..4)?;
+            RadixSort::with_config(made_on, RadixSortConfig::default().method(method))?.on(queue).sort(
+                &mut keys,
+                values.view_mut(..)?,
+                0..4,
+            )?;
         }
         SegmentedSum::<FieldSum<Fr>>::new(made_on)?.on(queue).reduce(&keys, &a, &mut out)?;
         expect_ordered(ordered, "primitives")

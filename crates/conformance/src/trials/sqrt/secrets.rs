@@ -4,7 +4,7 @@ use ark_bls12_381::Fr;
 use evariste::{
     curve::Jacobian,
     field::Mont,
-    sqrt::{SqrtConfig, Decompress, Encoding, MapToCurve, Method, NthRoot, Sqrt},
+    sqrt::{Decompress, Encoding, MapToCurve, Method, NthRoot, Sqrt, SqrtConfig},
 };
 
 use crate::{
