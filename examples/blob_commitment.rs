@@ -58,7 +58,7 @@ fn run() -> Result<()> {
     let setup = setup(ethereum_kzg_settings(NO_TABLES))?;
     println!("trusted setup, by c-kzg: {:.1?}", start.elapsed());
     let start = Instant::now();
-    let config = MsmConfig { precompute: Precompute::Tables { budget: TABLES }, ..MsmConfig::default() };
+    let config = MsmConfig::default().precompute(Precompute::Tables { budget: TABLES });
     let committer = Committer::new(&device, &setup, config)?;
     println!("plan: {:.1?}", start.elapsed());
     for blobs in batches {
@@ -111,7 +111,7 @@ impl Committer {
         let powers: Vec<Fr> =
             std::iter::successors(Some(Fr::ONE), |power| Some(*power * root)).take(setup.len()).collect();
         let roots = (0..setup.len()).map(|i| powers[i.reverse_bits() >> (usize::BITS - LOG_BLOB)]).collect();
-        Ok(Self { msm: Msm::new(device, setup, config)?, roots })
+        Ok(Self { msm: Msm::with_config(device, setup, config)?, roots })
     }
 
     /// The commitments to polynomials, each by its 4,096 values.

@@ -127,7 +127,7 @@ fn transforms<F: DeviceField + FftField>(device: &Device, log_n: u32) -> Result<
 fn sums<C: MsmCurve>(device: &Device) -> Result<()> {
     let bases = vec![Affine::<C>::generator(); 1 << LOG_POINTS];
     let scalars: Vec<C::ScalarField> = random(bases.len());
-    let msm = Msm::new(device, &bases, MsmConfig::default())?;
+    let msm = Msm::new(device, &bases)?;
     let sum = quietly(device, || Ok(msm.msm(&scalars)?))?;
     match sum == Affine::<C>::generator() * scalars.iter().sum::<C::ScalarField>() {
         true => Ok(()),

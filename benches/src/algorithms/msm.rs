@@ -11,7 +11,7 @@ use ark_ec::{
     short_weierstrass::{Affine, Projective},
 };
 use ark_ff::{AdditiveGroup, PrimeField};
-use evariste::backend::{Buffer, Device, Element, Secrecy, Transfer};
+use evariste::backend::{Buffer, Device, Element, Error as DeviceError, Secrecy, Transfer};
 use evariste::curve::{AffinePoint, Points};
 use evariste::field::{DeviceField, Mont};
 use evariste::msm::{self as msm, Accumulation, Addition, Aggregation, Msm, MsmConfig, MsmCurve, Precompute, Tuning};
@@ -44,7 +44,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
 
 fn is_too_large(error: &Error) -> bool {
     match error.downcast_ref() {
-        Some(msm::Error::InsufficientMemory { .. }) => true,
+        Some(msm::Error::Device(DeviceError::InsufficientMemory { .. })) => true,
         Some(msm::Error::Device(error)) => is_too_large_for_device(error),
         _ => crate::session::is_too_large(error),
     }
@@ -119,22 +119,10 @@ struct Way {
     name: &'static str,
     place: Place,
     precompute: Precompute,
-    tuning: Tuning,
+    tuning: fn() -> Tuning,
 }
 
-/// The default, but for the name.
-const PLAIN: Tuning = Tuning {
-    accumulation: Accumulation::Balanced,
-    addition: Addition::Single,
-    aggregation: Aggregation::Layered,
-    slices: None,
-    least_slice: None,
-    levels: None,
-    layer: None,
-    last: None,
-};
-
-const DEVICE: Way = Way { name: "device", place: Place::Device, precompute: Precompute::None, tuning: PLAIN };
+const DEVICE: Way = Way { name: "device", place: Place::Device, precompute: Precompute::None, tuning: Tuning::default };
 const HOST: Way = Way { name: "host", place: Place::Host, ..DEVICE };
 const PINNED: Way = Way { name: "pinned", place: Place::Pinned, ..DEVICE };
 const TABLES_DEVICE: Way = Way { name: "tables/device", precompute: Precompute::Tables { budget: TABLES }, ..DEVICE };
@@ -143,20 +131,28 @@ const TABLES_DEVICE: Way = Way { name: "tables/device", precompute: Precompute::
 const DEPTH: u32 = 3;
 
 /// One point at a time in XYZZ form.
-const ONE_BY_ONE: Tuning = Tuning { levels: Some(0), ..PLAIN };
+fn one_by_one() -> Tuning {
+    Tuning::default().affine_levels(0)
+}
 
-const WHOLE_BUCKETS: Tuning = Tuning { accumulation: Accumulation::WholeBuckets, ..ONE_BY_ONE };
+fn whole_buckets() -> Tuning {
+    one_by_one().accumulation(Accumulation::WholeBuckets)
+}
 
-const PER_BUCKET: Tuning = Tuning { accumulation: Accumulation::PerBucket, ..ONE_BY_ONE };
+fn per_bucket() -> Tuning {
+    one_by_one().accumulation(Accumulation::PerBucket)
+}
 
-const RUNNING_SUMS: Tuning = Tuning { aggregation: Aggregation::RunningSums, ..ONE_BY_ONE };
+fn running_sums() -> Tuning {
+    one_by_one().aggregation(Aggregation::RunningSums)
+}
 
-const ODD: Precompute = Precompute::OddDigits { depth: DEPTH };
+const ODD: Precompute = Precompute::OddSignedDigits { depth: DEPTH };
 
-const BALANCED: Way = Way { name: "balanced/device", tuning: ONE_BY_ONE, ..DEVICE };
+const BALANCED: Way = Way { name: "balanced/device", tuning: one_by_one, ..DEVICE };
 
 /// So many doublings of each base in memory, and the others on the way to buckets.
-const fn doublings(name: &'static str, depth: u32, tuning: Tuning) -> Way {
+const fn doublings(name: &'static str, depth: u32, tuning: fn() -> Tuning) -> Way {
     Way { name, precompute: Precompute::Doublings { depth }, tuning, ..DEVICE }
 }
 
@@ -165,25 +161,25 @@ const fn doublings(name: &'static str, depth: u32, tuning: Tuning) -> Way {
 /// of sums of buckets and running sums.
 const COMPARED: [Way; 14] = [
     BALANCED,
-    Way { name: "whole-buckets/device", tuning: WHOLE_BUCKETS, ..DEVICE },
-    Way { name: "per-bucket/device", tuning: PER_BUCKET, ..DEVICE },
+    Way { name: "whole-buckets/device", tuning: whole_buckets, ..DEVICE },
+    Way { name: "per-bucket/device", tuning: per_bucket, ..DEVICE },
     Way { name: "balanced-odd-digits/device", precompute: ODD, ..BALANCED },
-    Way { name: "whole-buckets-odd-digits/device", tuning: WHOLE_BUCKETS, precompute: ODD, ..DEVICE },
-    Way { name: "per-bucket-odd-digits/device", tuning: PER_BUCKET, precompute: ODD, ..DEVICE },
-    doublings("balanced-doublings-0/device", 0, ONE_BY_ONE),
-    doublings("balanced-doublings-3/device", 3, ONE_BY_ONE),
-    doublings("balanced-doublings-7/device", 7, ONE_BY_ONE),
-    doublings("whole-buckets-doublings-3/device", 3, WHOLE_BUCKETS),
-    Way { name: "balanced-two-by-two/device", tuning: Tuning { levels: Some(1), ..PLAIN }, ..DEVICE },
+    Way { name: "whole-buckets-odd-digits/device", tuning: whole_buckets, precompute: ODD, ..DEVICE },
+    Way { name: "per-bucket-odd-digits/device", tuning: per_bucket, precompute: ODD, ..DEVICE },
+    doublings("balanced-doublings-0/device", 0, one_by_one),
+    doublings("balanced-doublings-3/device", 3, one_by_one),
+    doublings("balanced-doublings-7/device", 7, one_by_one),
+    doublings("whole-buckets-doublings-3/device", 3, whole_buckets),
+    Way { name: "balanced-two-by-two/device", tuning: || Tuning::default().affine_levels(1), ..DEVICE },
     Way {
         name: "balanced-double-addition/device",
-        tuning: Tuning { addition: Addition::Double, ..ONE_BY_ONE },
+        tuning: || one_by_one().addition(Addition::Double),
         ..DEVICE
     },
-    Way { name: "balanced-running-sums/device", tuning: RUNNING_SUMS, ..DEVICE },
+    Way { name: "balanced-running-sums/device", tuning: running_sums, ..DEVICE },
     Way {
         name: "whole-buckets-running-sums/device",
-        tuning: Tuning { aggregation: Aggregation::RunningSums, ..WHOLE_BUCKETS },
+        tuning: || whole_buckets().aggregation(Aggregation::RunningSums),
         ..DEVICE
     },
 ];
@@ -299,7 +295,7 @@ fn case<C: MsmCurve>(session: &mut Session, target: &Target, curve: &str, log_n:
     session.measure(described, |budget| {
         let device = &target.device;
         let (bases, multipliers) = bases::<C>(device, elements)?;
-        let config = MsmConfig { precompute: way.precompute, tuning: way.tuning, ..MsmConfig::default() };
+        let config = MsmConfig::default().precompute(way.precompute).tuning((way.tuning)());
         let plan = Msm::<C>::from_buffer(device, &bases, config)?;
         let host = kind.scalars::<C::ScalarField>(elements);
         let expected = expected::<C>(&host, &multipliers);

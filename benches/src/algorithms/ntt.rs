@@ -12,7 +12,7 @@ use ark_ff::FftField;
 use evariste::backend::{Buffer, Device, Element, HostBuffer, Secrecy, Transfer};
 use evariste::field::{DeviceField, Mont, small};
 use evariste::ntt::{
-    Config, Ntt, Order, OutOfCore, Pipeline, Split, Twiddles,
+    Ntt, NttConfig, Order, OutOfCore, Pipeline, Split, Twiddles,
     reference::{horner, root_of_unity},
     reverse_bits,
 };
@@ -67,23 +67,23 @@ struct Variant {
     name: &'static str,
     inverse: bool,
     output: Order,
-    config: Config,
+    config: fn() -> NttConfig,
     /// Side by side instead of one after the other.
     columns: bool,
     /// From host slice to host slice instead of in place on the device.
     host: bool,
 }
 
-const CHOSEN: Config = Config { twiddles: None, split: Split::Balanced };
-
 /// PreNTT's split of odd sizes.
-const HALVES: Config = Config { twiddles: None, split: Split::Halves };
+fn halves() -> NttConfig {
+    NttConfig::default().split(Split::Halves)
+}
 
 const FORWARD: Variant = Variant {
     name: "forward/natural/device",
     inverse: false,
     output: Order::Natural,
-    config: CHOSEN,
+    config: NttConfig::default,
     columns: false,
     host: false,
 };
@@ -106,39 +106,39 @@ const BATCHED: [Variant; 2] = [
 const COMPARED: [Variant; 9] = [
     Variant {
         name: "forward/natural/device/two-powers",
-        config: Config { twiddles: Some(Twiddles::TwoPowers), ..CHOSEN },
+        config: || NttConfig::default().twiddles(Twiddles::TwoPowers),
         ..FORWARD
     },
     Variant {
         name: "forward/natural/device/on-the-fly",
-        config: Config { twiddles: Some(Twiddles::OnTheFly), ..CHOSEN },
+        config: || NttConfig::default().twiddles(Twiddles::OnTheFly),
         ..FORWARD
     },
     Variant {
         name: "forward/natural/device/binary-powers",
-        config: Config { twiddles: Some(Twiddles::BinaryPowers), ..CHOSEN },
+        config: || NttConfig::default().twiddles(Twiddles::BinaryPowers),
         ..FORWARD
     },
     Variant {
         name: "forward/natural/device/two-level",
-        config: Config { twiddles: Some(Twiddles::TwoLevel), ..CHOSEN },
+        config: || NttConfig::default().twiddles(Twiddles::TwoLevel),
         ..FORWARD
     },
     Variant {
         name: "forward/natural/device/half-stored",
-        config: Config { twiddles: Some(Twiddles::HalfStored), ..CHOSEN },
+        config: || NttConfig::default().twiddles(Twiddles::HalfStored),
         ..FORWARD
     },
-    Variant { name: "forward/natural/device/halves", config: HALVES, ..FORWARD },
-    Variant { name: "forward/natural/device/square", config: Config { split: Split::Square, ..CHOSEN }, ..FORWARD },
+    Variant { name: "forward/natural/device/halves", config: halves, ..FORWARD },
+    Variant { name: "forward/natural/device/square", config: || NttConfig::default().split(Split::Square), ..FORWARD },
     Variant {
         name: "forward/natural/device/rectangular",
-        config: Config { split: Split::Rectangular, ..CHOSEN },
+        config: || NttConfig::default().split(Split::Rectangular),
         ..FORWARD
     },
     Variant {
         name: "forward/natural/device/three-way",
-        config: Config { split: Split::ThreeWay, ..CHOSEN },
+        config: || NttConfig::default().split(Split::ThreeWay),
         ..FORWARD
     },
 ];
@@ -329,7 +329,7 @@ fn measure<F: DeviceField + FftField>(session: &mut Session, target: &Target, pr
     };
     session.measure(case, |budget| {
         let device = &target.device;
-        let ntt = Ntt::<F>::with_config(device, problem.log_n, variant.config)?;
+        let ntt = Ntt::<F>::with_config(device, problem.log_n, (variant.config)())?;
         // Side by side, element i of transform t lies at i * batch + t.
         let place = |i: usize| match variant.columns {
             true => (i & (ntt.size() - 1)) * problem.batch + (i >> problem.log_n),
@@ -442,7 +442,7 @@ fn pinned<F: DeviceField + FftField>(session: &mut Session, target: &Target, pro
                 return Ok((timing, None, checked));
             }
             let mut pipeline = Pipeline::new(ntt.transform(), 1, Secrecy::Public)?;
-            ensure!(pipeline.forward(host)?.is_none(), "a result before there can be one");
+            ensure!(pipeline.forward_pinned(host)?.is_none(), "a result before there can be one");
             let first = pipeline.next()?.context("no result")?;
             let checked = check(&first)?;
             let more = (1..IN_FLIGHT).map(|_| device.host_buffer(first.len(), Transfer::Both, Secrecy::Public));
@@ -455,7 +455,7 @@ fn pinned<F: DeviceField + FftField>(session: &mut Session, target: &Target, pro
                         Some(host) => host,
                         None => pipeline.next()?.context("no result")?,
                     };
-                    idle.extend(pipeline.forward(host)?);
+                    idle.extend(pipeline.forward_pinned(host)?);
                 }
                 while let Some(host) = pipeline.next()? {
                     idle.push(host);
@@ -489,9 +489,9 @@ fn out_of_core<F: DeviceField + FftField>(session: &mut Session, target: &Target
         let bytes = (11 * problem.len() * Mont::<F>::BYTES) as u64 / 8;
         let mut plan = OutOfCore::<F>::new(&target.device, problem.log_n, bytes, Secrecy::Public)?;
         let mut x = problem.input.clone();
-        plan.forward(&mut x)?;
+        plan.forward_host(&mut x)?;
         let checked = problem.check(false, Order::Natural, |i| Ok(x[i]))?;
-        Ok((budget.time(|| Ok(plan.forward(&mut x)?))?, None, checked))
+        Ok((budget.time(|| Ok(plan.forward_host(&mut x)?))?, None, checked))
     });
 }
 

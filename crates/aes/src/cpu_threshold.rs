@@ -3,7 +3,7 @@
 //! The first slice long enough to need it measures it, once for each mode and configuration. The device keeps it for
 //! plans made later.
 
-use evariste_backend::{Crossovers, Device, fastest};
+use evariste_backend::{CpuThresholds, Device, fastest};
 
 use crate::{
     block::BLOCK,
@@ -30,7 +30,7 @@ const SECTOR: usize = 4096;
 
 /// The thresholds that are known of a device.
 #[derive(Debug, Default)]
-struct Thresholds(Crossovers<(Mode, KeySize, AesConfig), usize>);
+struct Thresholds(CpuThresholds<(Mode, KeySize, AesConfig)>);
 
 impl Aes {
     /// Returns the length in bytes from which the device works on host slices: [`AesConfig::cpu_threshold`], or the

@@ -11,8 +11,8 @@ mod cached;
 mod compilations;
 mod cpu;
 mod cpu_arg;
+mod cpu_threshold;
 mod cpu_vectors;
-mod crossover;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod device;
@@ -77,8 +77,8 @@ pub mod author {
         buffer::{Composite, decode},
         compilations::Compilations,
         cpu_arg::CpuArg,
+        cpu_threshold::{CpuThresholds, fastest},
         cpu_vectors::{CpuVectors, cpu_vectors},
-        crossover::{Crossovers, fastest},
         device::{
             backend::Backend,
             dispatch::{Arg, Dispatch},

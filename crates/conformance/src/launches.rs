@@ -219,13 +219,13 @@ pub(crate) fn names() -> Trial {
 
 fn add_kernels_of<F: DevicePrimeField>(specs: &mut Vec<KernelSpec>, info: &DeviceInfo) -> Result<(), Failed> {
     specs.extend(Vector::<F>::kernels());
-    specs.extend(Ntt::<F>::kernels(info, 12, evariste::ntt::Config::default(), true)?);
+    specs.extend(Ntt::<F>::all_kernels(info, 12, evariste::ntt::NttConfig::default())?);
     Ok(())
 }
 
 fn add_kernels_of_sums<C: MsmCurve>(specs: &mut Vec<KernelSpec>) {
     specs.extend(Msm::<C>::kernels());
-    specs.extend(Msm::<C>::kernels_of_choice());
+    specs.extend(Msm::<C>::optional_kernels());
     specs.extend(Points::<C>::kernels());
 }
 

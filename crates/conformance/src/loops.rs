@@ -8,7 +8,7 @@ use ark_ff::Field;
 use evariste::{
     backend::{Arg, Binding, BindingType, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, params},
     field::{Expression, Mont, Vector},
-    ntt::{Config, Ntt, Twiddles},
+    ntt::{Ntt, NttConfig, Twiddles},
     sumcheck::{self, Blake3Transcript, Statement, Sumcheck},
 };
 use libtest_mimic::Failed;
@@ -171,7 +171,7 @@ fn whole_or_not_at_all(device: &Device) -> Outcome {
     const LOG_N: u32 = 12;
 
     let a = samples::<Fr>(1 << LOG_N, 57);
-    let config = Config { twiddles: Some(Twiddles::OnTheFly), ..Config::default() };
+    let config = NttConfig::default().twiddles(Twiddles::OnTheFly);
     let mut transformed = device.upload::<Mont<Fr>>(&a)?;
     Ntt::<Fr>::with_config(device, LOG_N, config)?.forward(&mut transformed)?;
     let transformed = transformed.to_vec()?;

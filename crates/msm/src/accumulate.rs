@@ -14,8 +14,8 @@ use rayon::prelude::*;
 
 use crate::{
     adding::Adding,
-    layout::Slices,
-    levels::Levels,
+    affine_tree::AffineTree,
+    cost::Slices,
     shared::{self, Sum, load, sum_bytes, sum_words, zero},
 };
 
@@ -102,8 +102,8 @@ pub(crate) struct Way<'a, C> {
     pub(crate) fresh: bool,
 }
 
-/// Pairs of a bucket and a point, sorted by bucket. A value is twice the number of a point, and 1 more if its opposite is
-/// meant; without values, all points come in order.
+/// BatchAffine of a bucket and a point, sorted by bucket. A value is twice the number of a point, and 1 more if its
+/// opposite is meant; without values, all points come in order.
 #[derive(Debug)]
 pub(crate) struct List<'a, C: DeviceCurve> {
     pub(crate) keys: &'a Buffer<u32>,
@@ -131,8 +131,8 @@ impl<C: DeviceCurve> Accumulate<C> {
         vec![accumulate_spec::<C>(), merge_spec::<C>()]
     }
 
-    /// Adds to each bucket the points of its pairs, which are sorted by bucket; keys from the number of buckets on, which
-    /// all are that number, are left out.
+    /// Adds to each bucket the points of its pairs, which are sorted by bucket; keys from the number of buckets on,
+    /// which all are that number, are left out.
     pub(crate) fn run(
         &self,
         queue: &Queue,
@@ -161,8 +161,8 @@ impl<C: DeviceCurve> Accumulate<C> {
             Arg::write(&mut nodes.keys),
             Arg::write(&mut nodes.sums),
         ];
-        // SAFETY: there are `len` keys and values; keys below `sentinel` are buckets, and values name points, as recoding
-        // makes them; each slice has a node.
+        // SAFETY: there are `len` keys and values; keys below `sentinel` are buckets, and values name points, as
+        // recoding makes them; each slice has a node.
         unsafe {
             let groups = slices.count.div_ceil(THREADS).into();
             match parts {
@@ -223,7 +223,7 @@ fn accumulate_spec<C: DeviceCurve>() -> KernelSpec {
         accumulate::<C, _>(
             params,
             args,
-            || Levels::<C>::new(lanes.as_ref()),
+            || AffineTree::<C>::new(lanes.as_ref()),
             |levels, slice, values, points| {
                 slice.sum(levels, values, points, params.fresh == 1);
             },
@@ -269,8 +269,8 @@ fn accumulate_turns<C: DeviceCurve>(params: &AccumulateParams) -> u64 {
     turns::repeat(u32::BITS.into(), 0) + turns::repeat(slice.into(), source::turns::<C>())
 }
 
-/// Whether products are called in the kernel that adds points. On an H200, over twelve limbs that took 0.96 of the time of
-/// inlined ones, which no cache for instructions holds, and a tenth of the time to compile; over eight, 1.1 of it.
+/// Whether products are called in the kernel that adds points. On an H200, over twelve limbs that took 0.96 of the time
+/// of inlined ones, which no cache for instructions holds, and a tenth of the time to compile; over eight, 1.1 of it.
 const fn calls<C: DeviceCurve>() -> bool {
     C::BaseField::LIMBS > 8
 }
@@ -376,7 +376,7 @@ impl<C: DeviceCurve> Slice<'_, C> {
         });
     }
 
-    fn sum(&mut self, levels: &mut Levels<'_, C>, values: Option<&[u32]>, points: &[u32], fresh: bool) {
+    fn sum(&mut self, levels: &mut AffineTree<'_, C>, values: Option<&[u32]>, points: &[u32], fresh: bool) {
         let ([first, last], words) = (self.borders(), sum_words::<C>());
         // Buckets that were found before have a sum.
         let mut found_before = Wiped::from(vec![!fresh; self.buckets.len() / words]);

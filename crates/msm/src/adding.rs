@@ -7,8 +7,8 @@ use evariste_curve::{
 };
 
 use crate::{
-    Addition,
-    layout::{BASE_BITS, MAX_WINDOW, Multiples},
+    config::{Addition, MAX_WINDOW},
+    precompute::{BASE_BITS, PrecomputedTable},
     shared::{Sum, load_affine, zero},
 };
 
@@ -32,10 +32,10 @@ impl Adding {
     /// One of each.
     pub(crate) const ALL: [Self; 3] = [Self::Single, Self::Double, Self::Doubled { table: 0, tables: 1 }];
 
-    /// How points are added, with so many points of each table.
-    pub(crate) fn new(addition: Addition, multiples: Multiples, len: usize) -> Self {
-        match (multiples, addition) {
-            (Multiples::Doubled { copies }, _) => Self::Doubled { table: len as u32, tables: copies },
+    /// The way of adding, with tables of `len` points each.
+    pub(crate) fn new(addition: Addition, precomputed: PrecomputedTable, len: usize) -> Self {
+        match (precomputed, addition) {
+            (PrecomputedTable::Doublings { copies }, _) => Self::Doubled { table: len as u32, tables: copies },
             (_, Addition::Single) => Self::Single,
             (_, Addition::Double) => Self::Double,
         }

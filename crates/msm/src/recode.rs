@@ -38,7 +38,7 @@ constants! {
     }
 }
 
-/// Which digits are made of which scalars, and what their buckets and points are.
+/// The scalars of a launch, and the buckets and points of their digits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recoding {
     /// Scalars.
@@ -53,8 +53,8 @@ pub(crate) struct Recoding {
     pub(crate) bits: u32,
     /// Digits of a scalar.
     pub(crate) digits: u32,
-    /// Sets of buckets of one sum.
-    pub(crate) sets: u32,
+    /// Windows of one sum that have buckets of their own.
+    pub(crate) windows: u32,
     /// Bases between those of one table and of the next.
     pub(crate) table: usize,
     /// The key of digits that are zero.
@@ -134,7 +134,7 @@ impl<F: DevicePrimeField> Recode<F> {
         scalars.expect_len("the scalars", r.len)?;
         keys.expect_len("the keys of digits", r.len * r.digits as usize)?;
         values.expect_len("the values of digits", keys.len())?;
-        assert!((1..32).contains(&r.bits) && r.count > 0 && r.points > 0 && r.sets > 0, "{r:?}");
+        assert!((1..32).contains(&r.bits) && r.count > 0 && r.points > 0 && r.windows > 0, "{r:?}");
         let params = Params {
             len: r.len as u32,
             count: r.count as u32,
@@ -142,7 +142,7 @@ impl<F: DevicePrimeField> Recode<F> {
             first: r.first as u32,
             bits: r.bits,
             digits: r.digits,
-            sets: r.sets,
+            sets: r.windows,
             table: r.table as u32,
             sentinel: r.sentinel,
             form: r.form as u32,
@@ -205,7 +205,7 @@ fn integer<F: DevicePrimeField>(form: u32, limbs: &[u32]) -> F::BigInt {
 
 /// Takes an integer modulo the order, on the stack: it may be secret.
 fn reduce<F: DevicePrimeField>(value: &mut F::BigInt) {
-    // Multiples by powers of two, from the largest that the words of a scalar hold on.
+    // PrecomputedTable by powers of two, from the largest that the words of a scalar hold on.
     for shift in (0..=32 * F::LIMBS as u32 - F::MODULUS_BIT_SIZE).rev() {
         let mut multiple = F::MODULUS;
         multiple <<= shift;

@@ -38,12 +38,14 @@ params! {
 
 /// How rows of 2^`log` buckets are reduced.
 ///
-/// A row has the points x_i, and its value is Σ (i + 1)·x_i, or Σ (2 i + 1)·x_i where buckets are `odd`. A layer makes of runs of
-/// L = 2^`layers[k]` points their sums y_j and their moments m_j, Σ t·x_t with t counted in the run: Σ i·x_i = Σ m_j + L Σ j·y_j.
-/// So the next layer has as rows the sums, to be weighted again, and the moments, to be added up like those of the layers before.
-/// In the end the rows are short, and Σ j·y_j is the sum over b of 2^b times the sum of those y_j whose j has bit b.
+/// A row has the points x_i, and its value is Σ (i + 1)·x_i, or Σ (2 i + 1)·x_i where buckets are `odd`. A layer makes
+/// of runs of L = 2^`layers[k]` points their sums y_j and their moments m_j, Σ t·x_t with t counted in the run: Σ i·x_i
+/// = Σ m_j + L Σ j·y_j. So the next layer has as rows the sums, to be weighted again, and the moments, to be added up
+/// like those of the layers before. In the end the rows are short, and Σ j·y_j is the sum over b of 2^b times the sum
+/// of those y_j whose j has bit b.
 ///
-/// By `running` sums, the first layer makes of each run its part of the row's value, and the others, as the last step, add these up.
+/// By `running` sums, the first layer makes of each run its part of the row's value, and the others, as the last step,
+/// add these up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reduction {
     /// Rows.
@@ -65,7 +67,7 @@ impl Reduction {
     }
 
     /// log₂ of a row's points behind the layers.
-    fn last_log(&self) -> u32 {
+    fn final_log(&self) -> u32 {
         self.log - self.layers.iter().sum::<u32>()
     }
 
@@ -86,7 +88,7 @@ impl Reduction {
 
     /// Points in the end for one row.
     fn terms(&self) -> usize {
-        if self.running { 1 } else { self.last_log() as usize + 1 + self.layers.len() }
+        if self.running { 1 } else { self.final_log() as usize + 1 + self.layers.len() }
     }
 
     /// For each point of the value of row `row`, its place in the output and log₂ of its weight.
@@ -94,17 +96,17 @@ impl Reduction {
         if self.running {
             return vec![(row, 0)];
         }
-        let (each, rows) = (self.last_log() as usize + 1, self.rows as usize);
+        let (each, rows) = (self.final_log() as usize + 1, self.rows as usize);
         // What is multiplied by i counts twice where buckets are odd.
         let twice = u32::from(self.odd);
         let done = twice + self.layers.iter().sum::<u32>();
-        let bits = (0..self.last_log()).map(|bit| (row * each + bit as usize, done + bit));
+        let bits = (0..self.final_log()).map(|bit| (row * each + bit as usize, done + bit));
         // The moments of the last layer come first.
-        let moment = |layer: usize| {
+        let weighted_sum = |layer: usize| {
             let place = (self.layers.len() - 1 - layer) * rows + row;
             (rows * each + place, twice + self.layers[..layer].iter().sum::<u32>())
         };
-        bits.chain([(row * each + each - 1, 0)]).chain((0..self.layers.len()).map(moment)).collect()
+        bits.chain([(row * each + each - 1, 0)]).chain((0..self.layers.len()).map(weighted_sum)).collect()
     }
 
     /// Points behind each layer, and in the last step.
@@ -186,7 +188,8 @@ impl<C: DeviceCurve> Reduce<C> {
             let args = &mut [Arg::read(input), Arg::write(&mut out)];
             if reduction.running && k == 0 {
                 let params = RunningParams { rows, row_log: log + layer, log: layer, odd: reduction.odd.into() };
-                // SAFETY: the input has `rows` rows of 2^row_log buckets, and the output an element for each run of them.
+                // SAFETY: the input has `rows` rows of 2^row_log buckets, and the output an element for each run of
+                // them.
                 unsafe { self.running()?.launch(queue, groups, &params, args) }?;
             } else {
                 let params = LayerParams { rows, weighted, width: 1 << log, log: layer };
@@ -201,8 +204,8 @@ impl<C: DeviceCurve> Reduce<C> {
         let params = BitsParams { weighted, log, sums };
         let input = done.as_ref().map_or(buckets, Buffer::as_view);
         let args = &mut [Arg::read(input), Arg::write(&mut scratch), Arg::write(&mut out)];
-        // SAFETY: the input has rows of 2^log elements, as many as there are sums less log for each weighted one, and the
-        // scratch THREADS elements for each sum.
+        // SAFETY: the input has rows of 2^log elements, as many as there are sums less log for each weighted one, and
+        // the scratch THREADS elements for each sum.
         unsafe { self.bits.launch(queue, sums.into(), &params, args) }?;
         Ok(out)
     }
@@ -269,11 +272,11 @@ fn running<C: DeviceCurve>(params: &RunningParams, [input, out]: &mut [CpuArg<'_
     let out = &mut out.write::<u32>()[..params.rows as usize * width * words];
     parallel::chunks(out, words, &|run, out| {
         let add = point::xyzz_add::<C>;
-        let (mut sum, mut moment) = (zero::<C>(), zero::<C>());
+        let (mut sum, mut weighted_sum) = (zero::<C>(), zero::<C>());
         for t in (0..1 << params.log).rev() {
             sum = add(sum, load::<C>(input, (run << params.log) + t));
             if t > 0 {
-                moment = add(moment, sum);
+                weighted_sum = add(weighted_sum, sum);
             }
         }
         // So many buckets of the row lie before the run.
@@ -282,11 +285,11 @@ fn running<C: DeviceCurve>(params: &RunningParams, [input, out]: &mut [CpuArg<'_
             let double = add(shift, shift);
             if before >> bit & 1 == 1 { add(double, sum) } else { double }
         });
-        moment = add(moment, shift);
+        weighted_sum = add(weighted_sum, shift);
         if params.odd == 1 {
-            moment = add(moment, moment);
+            weighted_sum = add(weighted_sum, weighted_sum);
         }
-        point::store(&add(moment, sum), out);
+        point::store(&add(weighted_sum, sum), out);
     });
 }
 
@@ -298,25 +301,25 @@ fn layer<C: DeviceCurve>(params: &LayerParams, [input, out]: &mut [CpuArg<'_>; 2
     let input = &input.read::<u32>()[..(runs << params.log) * words];
     let out = &mut out.write::<u32>()[..(runs + shift) * words];
     let (sums, rest) = out.split_at_mut(shift * words);
-    let (moments, plain) = rest.split_at_mut(shift * words);
+    let (weighted_sums, plain) = rest.split_at_mut(shift * words);
     let mut tasks: Vec<(&mut [u32], Option<&mut [u32]>)> = sums
         .chunks_exact_mut(words)
-        .zip(moments.chunks_exact_mut(words))
-        .map(|(sum, moment)| (sum, Some(moment)))
+        .zip(weighted_sums.chunks_exact_mut(words))
+        .map(|(sum, weighted_sum)| (sum, Some(weighted_sum)))
         .collect();
     tasks.extend(plain.chunks_exact_mut(words).map(|sum| (sum, None)));
     parallel::chunks(&mut tasks, 1, &|run, tasks| {
-        let (out, moment_out) = &mut tasks[0];
-        let (mut sum, mut moment) = (zero::<C>(), zero::<C>());
+        let (out, weighted_out) = &mut tasks[0];
+        let (mut sum, mut weighted_sum) = (zero::<C>(), zero::<C>());
         for t in (0..1 << params.log).rev() {
             sum = point::xyzz_add::<C>(sum, load::<C>(input, (run << params.log) + t));
-            if t > 0 && moment_out.is_some() {
-                moment = point::xyzz_add::<C>(moment, sum);
+            if t > 0 && weighted_out.is_some() {
+                weighted_sum = point::xyzz_add::<C>(weighted_sum, sum);
             }
         }
         point::store(&sum, out);
-        if let Some(out) = moment_out {
-            point::store(&moment, out);
+        if let Some(out) = weighted_out {
+            point::store(&weighted_sum, out);
         }
     });
 }

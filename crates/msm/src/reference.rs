@@ -1,4 +1,4 @@
-//! The definition, naively, to compare with.
+//! Multi-scalar multiplication by its definition, as a reference.
 
 use ark_ec::{
     AffineRepr,
@@ -10,7 +10,7 @@ use ark_ff::Zero;
 /// adding.
 ///
 /// # Panics
-/// If there are not as many integers as bases.
+/// If the numbers of integers and bases differ.
 pub fn msm<C: SWCurveConfig, I: AsRef<[u64]>>(bases: &[Affine<C>], integers: &[I]) -> Projective<C> {
     assert_eq!(bases.len(), integers.len());
     let terms = bases.iter().zip(integers).map(|(base, integer)| {

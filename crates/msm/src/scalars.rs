@@ -1,16 +1,17 @@
 use ark_ff::{BigInteger, PrimeField};
-use evariste_backend::{Buffer, View};
+use evariste_backend::{Buffer, HostBuffer, View};
 use evariste_field::{Canonical, DevicePrimeField, Mont};
 use rayon::prelude::*;
 
-/// Scalars on the host or on the device.
+/// Scalars on the host or on the device, from slices, arrays, vectors, buffers and views.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Scalars<'a, F: DevicePrimeField> {
     /// On the host.
     Host(&'a [F]),
     /// On the device, in Montgomery form.
     Montgomery(View<'a, Mont<F>>),
-    /// On the device, as integers, which need not be below the modulus.
+    /// On the device, as integers. They may exceed the modulus.
     Canonical(View<'a, Canonical<F>>),
 }
 
@@ -23,7 +24,7 @@ impl<F: DevicePrimeField> Clone for Scalars<'_, F> {
 impl<F: DevicePrimeField> Copy for Scalars<'_, F> {}
 
 impl<F: DevicePrimeField> Scalars<'_, F> {
-    /// Counts the scalars.
+    /// Returns the number of scalars.
     pub fn len(&self) -> usize {
         match self {
             Scalars::Host(scalars) => scalars.len(),
@@ -32,7 +33,7 @@ impl<F: DevicePrimeField> Scalars<'_, F> {
         }
     }
 
-    /// Tells whether there are none.
+    /// Returns whether there are no scalars.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -80,14 +81,33 @@ impl<'a, F: DevicePrimeField> From<View<'a, Canonical<F>>> for Scalars<'a, F> {
     }
 }
 
+/// The scalars of a call.
+pub(crate) enum Input<'a, F: DevicePrimeField> {
+    Host(&'a [F]),
+    /// In device form, for one sum: empty while pieces of it are on their way.
+    Pinned(HostBuffer),
+    Montgomery(View<'a, Mont<F>>),
+    Canonical(View<'a, Canonical<F>>),
+}
+
+impl<'a, F: DevicePrimeField> From<Scalars<'a, F>> for Input<'a, F> {
+    fn from(scalars: Scalars<'a, F>) -> Self {
+        match scalars {
+            Scalars::Host(host) => Self::Host(host),
+            Scalars::Montgomery(view) => Self::Montgomery(view),
+            Scalars::Canonical(view) => Self::Canonical(view),
+        }
+    }
+}
+
 /// Scalars that are looked at first.
 const SAMPLES: usize = 64;
 
 /// Scalars that a thread looks at at a time.
 const GRAIN: usize = 1 << 12;
 
-/// Bits of the longest of some scalars or, if it is shorter and `halve` is set, of its opposite. All that the field has if it
-/// is not much shorter, which a look at a few scalars tells of most batches.
+/// Bits of the longest of some scalars or, if it is shorter and `halve` is set, of its opposite. All that the field has
+/// if it is not much shorter, which a look at a few scalars tells of most batches.
 pub(crate) fn longest<F: PrimeField>(scalars: &[F], halve: bool) -> u32 {
     let all = F::MODULUS_BIT_SIZE;
     let most = all - all / 8;

@@ -64,8 +64,8 @@ pub(crate) fn words_out(name: &'static str) -> (Binding, Option<Form>) {
     (Binding::write(name, BindingType::U32), None)
 }
 
-/// The text of a kernel over points: the arithmetic of the curve, accessors, and the kernel itself. With `calls`, products are
-/// called.
+/// The text of a kernel over points: the arithmetic of the curve, accessors, and the kernel itself. With `calls`,
+/// products are called.
 pub(crate) fn text<C: DeviceCurve>(
     language: Language,
     bindings: &[(Binding, Option<Form>)],

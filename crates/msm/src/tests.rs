@@ -1,19 +1,24 @@
 //! Every path at small sizes, on the CPU.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use ark_ec::{
-    CurveConfig, CurveGroup,
+    CurveGroup,
     short_weierstrass::{Affine, Projective, SWCurveConfig},
 };
-use ark_ff::{AdditiveGroup, Field, Fp, Fp256, MontBackend, MontConfig, MontFp, PrimeField, UniformRand, Zero};
+use ark_ff::{AdditiveGroup, Field, MontFp, PrimeField, UniformRand, Zero};
 use ark_std::{rand::Rng, test_rng};
-use evariste_backend::Element;
-use evariste_backend::{Device, Secrecy, Transfer};
+use evariste_backend::{Device, Element, Error as DeviceError, Secrecy, Transfer};
 use evariste_curve::{AffinePoint, CurveConstant, CurveError};
 use evariste_field::{Canonical, Mont};
 
+use self::curves::{
+    CountedCurve, INVERSIONS, eleven_of_257, nineteen_of_seventeen, no_curve, of_another_order, off_the_curve,
+    seven_of_five, three_of_five,
+};
 use super::*;
+
+mod curves;
 
 /// Bases kᵢ·G, and the kᵢ: small ones of both signs, among them 0.
 fn bases<C: MsmCurve>(len: usize) -> (Vec<Affine<C>>, Vec<C::ScalarField>) {
@@ -63,7 +68,7 @@ const KINDS: [&str; 8] = ["random", "zero", "one", "minus one", "equal", "mostly
 
 fn check<C: MsmCurve>(device: &Device, len: usize, config: MsmConfig, kinds: &[&str]) {
     let (bases, multipliers) = bases::<C>(len);
-    let msm = Msm::<C>::new(device, &bases, config).unwrap();
+    let msm = Msm::<C>::with_config(device, &bases, config).unwrap();
     let mut rng = test_rng();
     for kind in kinds {
         let scalars = scalars(kind, len, || C::ScalarField::rand(&mut rng));
@@ -81,9 +86,9 @@ fn check<C: MsmCurve>(device: &Device, len: usize, config: MsmConfig, kinds: &[&
     }
 }
 
-/// What so many sums of so many scalars take.
+/// The memory of `count` sums of `len` scalars.
 fn memory<C: MsmCurve>(device: &Device, len: usize, count: usize, config: MsmConfig) -> u64 {
-    Msm::<C>::new(device, &[], config).unwrap().required_bytes(len, count).unwrap()
+    Msm::<C>::with_config(device, &[], config).unwrap().scratch_bytes(len, count).unwrap()
 }
 
 fn check_all<C: MsmCurve>(device: &Device, lengths: &[usize], kinds: &[&str]) {
@@ -93,28 +98,24 @@ fn check_all<C: MsmCurve>(device: &Device, lengths: &[usize], kinds: &[&str]) {
     }
     let few = [KINDS[0], KINDS[4]];
     let len = *lengths.last().unwrap();
-    let tuning = |slices, least, layer, last| Tuning {
-        slices: Some(slices),
-        least_slice: Some(least),
-        layer: Some(layer),
-        last: Some(last),
-        ..Tuning::default()
+    let tuning = |slices: u32, min_slice: u32, run: u32, last: u32| {
+        Tuning::default().slices(slices).min_slice(min_slice).log_reduction_run(run).log_final_row(last)
     };
-    let levels = |levels| Tuning { levels: Some(levels), ..tuning(40, 2, 2, 3) };
+    let levels = |levels: u32| tuning(40, 2, 2, 3).affine_levels(levels);
     let tables = |budget| Precompute::Tables { budget };
     let bytes = (len * AffinePoint::<C>::BYTES) as u64;
-    let pieces = MsmConfig { window: Some(4), tuning: tuning(64, 1, 2, 1), ..plain };
+    let pieces = plain.window(4).tuning(tuning(64, 1, 2, 1));
     for config in [
-        MsmConfig { window: Some(5), tuning: tuning(300, 1, 2, 1), ..plain },
-        MsmConfig { window: Some(6), tuning: tuning(7, 3, 1, 0), ..plain },
-        MsmConfig { window: Some(4), tuning: tuning(1, 1, 5, 9), ..plain },
-        MsmConfig { window: Some(8), precompute: tables(u64::MAX), ..plain },
-        MsmConfig { window: Some(9), precompute: tables(7 * bytes), ..plain },
-        MsmConfig { bases: Bases::Any, ..plain },
-        MsmConfig { window: Some(3), tuning: levels(1), ..plain },
-        MsmConfig { window: Some(4), tuning: levels(3), precompute: tables(3 * bytes), ..plain },
-        MsmConfig { window: Some(2), tuning: levels(8), bases: Bases::Any, ..plain },
-        MsmConfig { memory: Some(memory::<C>(device, len.div_ceil(5), 1, pieces)), ..pieces },
+        plain.window(5).tuning(tuning(300, 1, 2, 1)),
+        plain.window(6).tuning(tuning(7, 3, 1, 0)),
+        plain.window(4).tuning(tuning(1, 1, 5, 9)),
+        plain.window(8).precompute(tables(u64::MAX)),
+        plain.window(9).precompute(tables(7 * bytes)),
+        plain.bases(Bases::FullGroup),
+        plain.window(3).tuning(levels(1)),
+        plain.window(4).tuning(levels(3)).precompute(tables(3 * bytes)),
+        plain.window(2).tuning(levels(8)).bases(Bases::FullGroup),
+        pieces.memory(memory::<C>(device, len.div_ceil(5), 1, pieces)),
     ] {
         check::<C>(device, len, config, &few);
     }
@@ -132,27 +133,28 @@ fn sums_are_right_on_the_cpu() {
 #[test]
 fn what_is_compared_gives_the_same() {
     let plain = MsmConfig::default();
-    let odd = |depth| Precompute::OddDigits { depth };
-    let tuning = |accumulation, levels| Tuning { accumulation, levels: Some(levels), ..Tuning::default() };
+    let odd = |depth| Precompute::OddSignedDigits { depth };
+    let tuning = |accumulation, levels: u32| Tuning::default().accumulation(accumulation).affine_levels(levels);
     let (balanced, per_bucket) = (Accumulation::Balanced, Accumulation::PerBucket);
     for config in [
-        MsmConfig { window: Some(7), tuning: tuning(balanced, 1), precompute: odd(2), ..plain },
-        MsmConfig { window: Some(2), precompute: odd(1), bases: Bases::Any, ..plain },
-        MsmConfig { window: Some(5), tuning: tuning(per_bucket, 0), precompute: odd(26), ..plain },
-        MsmConfig { window: Some(3), tuning: tuning(per_bucket, 2), ..plain },
+        plain.window(7).tuning(tuning(balanced, 1)).precompute(odd(2)),
+        plain.window(2).precompute(odd(1)).bases(Bases::FullGroup),
+        plain.window(5).tuning(tuning(per_bucket, 0)).precompute(odd(26)),
+        plain.window(3).tuning(tuning(per_bucket, 2)),
     ] {
         check::<ark_bn254::g1::Config>(&Device::cpu(), 40, config, &[KINDS[0], KINDS[6]]);
     }
 }
 
-/// Every way of accumulating with every way of adding and of aggregating, in one slice and in more than there are points.
+/// Every way of accumulating with every way of adding and of aggregating, in one slice and in more than there are
+/// points.
 #[test]
 fn all_ways_of_adding_up_give_the_same() {
     let accumulations = [Accumulation::Balanced, Accumulation::WholeBuckets, Accumulation::PerBucket];
     let ways = [
         (Addition::Single, Precompute::None),
         (Addition::Double, Precompute::None),
-        (Addition::Double, Precompute::OddDigits { depth: 1 }),
+        (Addition::Double, Precompute::OddSignedDigits { depth: 1 }),
         (Addition::Single, Precompute::Doublings { depth: 0 }),
         (Addition::Double, Precompute::Doublings { depth: 2 }),
         (Addition::Single, Precompute::Doublings { depth: 25 }),
@@ -164,16 +166,14 @@ fn all_ways_of_adding_up_give_the_same() {
             (Some(200), Some(26), Aggregation::RunningSums),
             (Some(9), None, Aggregation::Layered),
         ] {
-            let tuning = Tuning {
-                accumulation,
-                addition,
-                aggregation,
-                slices,
-                least_slice: slices.map(|_| 1),
-                layer,
-                ..Tuning::default()
-            };
-            let config = MsmConfig { window: Some(5), precompute, tuning, ..MsmConfig::default() };
+            let tuning = Tuning::default()
+                .accumulation(accumulation)
+                .addition(addition)
+                .aggregation(aggregation)
+                .slices(slices)
+                .min_slice(slices.map(|_| 1))
+                .log_reduction_run(layer);
+            let config = MsmConfig::default().window(5).precompute(precompute).tuning(tuning);
             let kinds = if slices == Some(9) { &KINDS[..] } else { &KINDS[..1] };
             check::<ark_bn254::g1::Config>(&Device::cpu(), 57, config, kinds);
         }
@@ -193,12 +193,12 @@ fn doublings_on_the_way_to_buckets_are_right_in_every_shape() {
     for (window, aggregation) in
         [2, 3, 11].into_iter().flat_map(|w| [(w, Aggregation::Layered), (w, Aggregation::RunningSums)])
     {
-        let tuning = Tuning { aggregation, ..Tuning::default() };
-        let config = MsmConfig { window: Some(window), precompute, tuning, ..MsmConfig::default() };
+        let tuning = Tuning::default().aggregation(aggregation);
+        let config = MsmConfig::default().window(window).precompute(precompute).tuning(tuning);
         check::<C>(&device, 1, config, &KINDS);
-        let pieces = MsmConfig { memory: Some(memory::<C>(&device, 7, 1, config)), ..config };
+        let pieces = config.memory(memory::<C>(&device, 7, 1, config));
         check::<C>(&device, 30, pieces, &KINDS[..1]);
-        let msm = Msm::<C>::new(&device, &bases, config).unwrap();
+        let msm = Msm::<C>::with_config(&device, &bases, config).unwrap();
         assert_eq!(msm.bytes(), 2 * (30 * AffinePoint::<C>::BYTES) as u64);
         let sums = msm.msm_segmented(3, &multipliers).unwrap();
         assert_eq!(sums, [sum(0..10), sum(10..20), sum(20..30)], "{config:?}");
@@ -212,9 +212,9 @@ fn short_scalars_from_the_host_cost_few_digits() {
     let device = Device::cpu();
     let (bases, multipliers) = bases::<C>(50);
     let tables = Precompute::Tables { budget: 8 * 50 * 64 };
-    for precompute in [Precompute::None, tables, Precompute::OddDigits { depth: 1 }] {
-        let config = MsmConfig { window: Some(5), precompute, ..MsmConfig::default() };
-        let msm = Msm::<C>::new(&device, &bases, config).unwrap();
+    for precompute in [Precompute::None, tables, Precompute::OddSignedDigits { depth: 1 }] {
+        let config = MsmConfig::default().window(5).precompute(precompute);
+        let msm = Msm::<C>::with_config(&device, &bases, config).unwrap();
         for long in [false, true] {
             let mut scalars: Vec<Fr> = (0..50).map(|i| Fr::from(1400 * i)).collect();
             scalars[7] = -Fr::from(65535);
@@ -233,10 +233,10 @@ fn many_and_batches() {
     let (bases, multipliers) = bases::<C>(120);
     let mut rng = test_rng();
     let scalars: Vec<ark_bn254::Fr> = (0..120).map(|_| UniformRand::rand(&mut rng)).collect();
-    let tuning = Tuning { slices: Some(16), ..Tuning::default() };
-    let plain = MsmConfig { window: Some(4), tuning, ..MsmConfig::default() };
+    let tuning = Tuning::default().slices(16);
+    let plain = MsmConfig::default().window(4).tuning(tuning);
     for memory in [None, Some(memory::<C>(&device, 40, 1, plain))] {
-        let msm = Msm::<C>::new(&device, &bases, MsmConfig { memory, ..plain }).unwrap();
+        let msm = Msm::<C>::with_config(&device, &bases, plain.memory(memory)).unwrap();
         for count in [1, 2, 3, 24, 120] {
             let len = 120 / count;
             let sum = |i: usize, first: usize| {
@@ -258,40 +258,45 @@ fn slices_on_the_host_and_misuse() {
     let device = Device::cpu();
     let (bases, multipliers) = bases::<C>(9);
     let sum = multipliers.iter().map(|k| *k * k).sum::<ark_bn254::Fr>();
-    assert_eq!(crate::msm(&device, &bases, &multipliers).unwrap(), Affine::<C>::generator_point() * sum);
-    let length = |what, expected, actual| Err(Error::Length { what, expected, actual });
-    assert_eq!(crate::msm(&device, &bases, &multipliers[1..]), length("scalars, as many as bases", 9, 8));
+    assert_eq!(msm_host(&device, &bases, &multipliers).unwrap(), Affine::<C>::generator_point() * sum);
+    let length = |what, expected, actual| Err(Error::Device(DeviceError::length(what, expected, actual)));
+    assert_eq!(msm_host(&device, &bases, &multipliers[1..]), length("the scalars, one for each base", 9, 8));
 
-    let msm = Msm::<C>::new(&device, &bases[..8], MsmConfig::default()).unwrap();
-    let what = "scalars, of which there may be as many as bases";
+    let msm = Msm::<C>::new(&device, &bases[..8]).unwrap();
+    let what = "the scalars, at most one for each base";
     assert_eq!(msm.msm(&multipliers), length(what, 8, 9));
-    assert!(matches!(msm.msm_batch(2, &multipliers), Err(Error::Length { expected: 8, actual: 9, .. })));
-    assert!(matches!(msm.msm_segmented(3, &multipliers[..8]), Err(Error::Length { expected: 6, actual: 8, .. })));
-    assert!(matches!(msm.msm_segmented(2, &multipliers), Err(Error::Length { expected: 8, actual: 9, .. })));
+    assert!(matches!(
+        msm.msm_batch(2, &multipliers),
+        Err(Error::Device(DeviceError::Length { expected: 8, actual: 9, .. }))
+    ));
+    assert!(matches!(
+        msm.msm_segmented(3, &multipliers[..8]),
+        Err(Error::Device(DeviceError::Length { expected: 6, actual: 8, .. }))
+    ));
+    assert!(matches!(
+        msm.msm_segmented(2, &multipliers),
+        Err(Error::Device(DeviceError::Length { expected: 8, actual: 9, .. }))
+    ));
 
-    let refused = |config| Msm::<C>::new(&device, &bases, config).unwrap_err();
+    let refused = |config| Msm::<C>::with_config(&device, &bases, config).unwrap_err();
     let plain = MsmConfig::default();
-    assert!(
-        matches!(refused(MsmConfig { bits: Some(0), ..plain }), Error::Config { expected, actual: 0, .. } if *expected.start() == 1)
-    );
-    assert!(
-        matches!(refused(MsmConfig { window: Some(27), ..plain }), Error::Config { expected, actual: 27, .. } if *expected.end() == 26)
-    );
-    let odd = MsmConfig { precompute: Precompute::OddDigits { depth: 0 }, ..plain };
+    assert!(matches!(refused(plain.bits(0)), Error::Config { expected, actual: 0, .. } if *expected.start() == 1));
+    assert!(matches!(refused(plain.window(27)), Error::Config { expected, actual: 27, .. } if *expected.end() == 26));
+    let odd = plain.precompute(Precompute::OddSignedDigits { depth: 0 });
     assert!(matches!(refused(odd), Error::Config { expected, actual: 0, .. } if *expected.start() == 1));
     let tables = Precompute::Tables { budget: 575 };
-    let expected = Error::InsufficientMemory { expected: 576, actual: 575 };
-    assert_eq!(refused(MsmConfig { precompute: tables, ..plain }), expected);
+    let expected = Error::Device(DeviceError::InsufficientMemory { needed: 576, available: 575 });
+    assert_eq!(refused(plain.precompute(tables)), expected);
     let mut wrong = bases.clone();
     wrong[4] = Affine::new_unchecked(ark_bn254::Fq::ONE, ark_bn254::Fq::ONE);
-    let check = MsmConfig { check: true, ..plain };
-    assert_eq!(Msm::<C>::new(&device, &wrong, check).unwrap_err(), Error::NotOnCurve { index: 4 });
+    let check = plain.check(true);
+    assert_eq!(Msm::<C>::with_config(&device, &wrong, check).unwrap_err(), Error::NotOnCurve { index: 4 });
 
-    let msm = Msm::<C>::new(&device, &bases, MsmConfig { memory: Some(1), ..plain }).unwrap();
-    let Err(Error::InsufficientMemory { expected, actual: 1 }) = msm.msm(&multipliers) else {
+    let msm = Msm::<C>::with_config(&device, &bases, plain.memory(1)).unwrap();
+    let Err(Error::Device(DeviceError::InsufficientMemory { needed, available: 1 })) = msm.msm(&multipliers) else {
         panic!("one byte is enough")
     };
-    let msm = Msm::<C>::new(&device, &bases, MsmConfig { memory: Some(expected), ..plain }).unwrap();
+    let msm = Msm::<C>::with_config(&device, &bases, plain.memory(needed)).unwrap();
     assert_eq!(msm.msm(&multipliers).unwrap(), Affine::<C>::generator_point() * sum);
 }
 
@@ -307,12 +312,12 @@ fn scalars_that_are_no_residues_and_few_bits() {
     words.fill(u8::MAX);
     scalars.as_view_mut().write_pinned(words).unwrap().wait().unwrap();
     let expected = reference::msm::<C, _>(&bases, &[[u64::MAX; 4]; 3]);
-    for kind in [Bases::Any, Bases::Subgroup] {
-        let msm = Msm::<C>::new(&device, &bases, MsmConfig { bases: kind, ..MsmConfig::default() }).unwrap();
+    for kind in [Bases::FullGroup, Bases::Subgroup] {
+        let msm = Msm::<C>::with_config(&device, &bases, MsmConfig::default().bases(kind)).unwrap();
         assert_eq!(msm.msm(&scalars).unwrap(), expected, "{kind:?}");
     }
     for bits in [1, 16, 17, 254, 255, 256] {
-        let msm = Msm::<C>::new(&device, &bases, MsmConfig { bits: Some(bits), ..MsmConfig::default() }).unwrap();
+        let msm = Msm::<C>::with_config(&device, &bases, MsmConfig::default().bits(bits)).unwrap();
         let largest = Fr::from(2u8).pow([u64::from(bits.min(254))]) - Fr::ONE;
         let sum = multipliers.iter().map(|k| *k * largest).sum::<Fr>();
         assert_eq!(msm.msm(&[largest; 3]).unwrap(), Affine::<C>::generator_point() * sum, "{bits}");
@@ -326,25 +331,25 @@ fn boundaries_of_arguments_are_errors() {
     let device = Device::cpu();
     let (bases, _) = bases::<C>(4);
     let plain = MsmConfig::default();
-    let msm = Msm::<C>::new(&device, &[], plain).unwrap();
+    let msm = Msm::<C>::with_config(&device, &[], plain).unwrap();
     // More sums than a vector holds, of no scalars.
     let none: [Fr; 0] = [];
     assert!(matches!(msm.msm_batch(usize::MAX, &none), Err(Error::Device(_))));
     assert!(matches!(msm.msm_segmented(usize::MAX, &none), Err(Error::Device(_))));
     // Shapes that nobody has.
     for (len, count) in [(usize::MAX, 1), (1, usize::MAX), (usize::MAX, usize::MAX)] {
-        assert!(msm.required_bytes(len, count).is_ok(), "pieces or groups fit");
+        assert!(msm.scratch_bytes(len, count).is_ok(), "pieces or groups fit");
         assert!((2..=26).contains(&msm.window(len, count)));
     }
     // Ten digits of 26 bits have more buckets than there are numbers for, whatever the memory is.
-    let wide = MsmConfig { window: Some(26), memory: Some(u64::MAX), ..plain };
-    let refused = Msm::<C>::new(&device, &bases, wide).unwrap().msm(&[Fr::ONE, -Fr::ONE / Fr::from(2)]);
+    let wide = plain.window(26).memory(u64::MAX);
+    let refused = Msm::<C>::with_config(&device, &bases, wide).unwrap().msm(&[Fr::ONE, -Fr::ONE / Fr::from(2)]);
     assert!(matches!(refused, Err(Error::Config { actual: 26, .. })), "{refused:?}");
     // Exponents are below the bits of a digit, and points that are doubled on the way have no levels.
-    let doublings = |depth| MsmConfig { precompute: Precompute::Doublings { depth }, ..plain };
-    let levels = MsmConfig { tuning: Tuning { levels: Some(1), ..Tuning::default() }, ..doublings(0) };
+    let doublings = |depth| plain.precompute(Precompute::Doublings { depth });
+    let levels = doublings(0).tuning(Tuning::default().affine_levels(1));
     for (config, expected) in [(doublings(26), 26), (levels, 1)] {
-        let refused = Msm::<C>::new(&device, &bases, config);
+        let refused = Msm::<C>::with_config(&device, &bases, config);
         assert!(matches!(refused, Err(Error::Config { actual, .. }) if actual == expected), "{refused:?}");
     }
 }
@@ -357,82 +362,32 @@ fn what_comes_of_secret_bases_is_secret() {
     for check in [false, true] {
         let secret = device.upload_with::<AffinePoint<C>>(&bases, Secrecy::Secret).unwrap();
         let tables = Precompute::Tables { budget: u64::MAX };
-        let config = MsmConfig { check, precompute: tables, ..MsmConfig::default() };
+        let config = MsmConfig::default().check(check).precompute(tables);
         let msm = Msm::<C>::from_buffer(&device, &secret, config).unwrap();
         assert_eq!(msm.bases.secrecy(), Secrecy::Secret);
     }
 }
 
-macro_rules! tiny_curves {
-    ($($name:ident $p:literal $g:literal $r:literal $h:literal $a:literal $b:literal ($x:literal, $y:literal) $cofactor:literal)*) => {$(
-        mod $name {
-            use ark_ec::{CurveConfig, short_weierstrass::{Affine, SWCurveConfig}};
-            use ark_ff::{Fp64, MontBackend, MontConfig, MontFp};
-
-            #[derive(MontConfig)]
-            #[modulus = $p]
-            #[generator = $g]
-            pub(super) struct Base;
-
-            #[derive(MontConfig)]
-            #[modulus = $r]
-            #[generator = $h]
-            pub(super) struct Scalar;
-
-            pub(super) struct Curve;
-
-            impl CurveConfig for Curve {
-                type BaseField = Fp64<MontBackend<Base, 1>>;
-                type ScalarField = Fp64<MontBackend<Scalar, 1>>;
-
-                const COFACTOR: &'static [u64] = &[$cofactor];
-                const COFACTOR_INV: Self::ScalarField = MontFp!("1");
-            }
-
-            impl SWCurveConfig for Curve {
-                type ZeroFlag = bool;
-
-                const COEFF_A: Self::BaseField = MontFp!($a);
-                const COEFF_B: Self::BaseField = MontFp!($b);
-                const GENERATOR: Affine<Self> = Affine::new_unchecked(MontFp!($x), MontFp!($y));
-            }
-        }
-    )*};
-}
-
-// Of every order that is small against something: bits of a digit, factors of what is measured, a byte.
-tiny_curves! {
-    three_of_five "5" "2" "3" "2" "4" "2" ("3", "1") 1
-    seven_of_five "5" "2" "7" "3" "2" "1" ("0", "1") 1
-    nineteen_of_seventeen "17" "3" "19" "2" "2" "2" ("0", "6") 1
-    eleven_of_257 "257" "3" "11" "2" "1" "3" ("5", "90") 24
-    // The generator is not on the curve, or not of the order that is said; and a cusp.
-    off_the_curve "17" "3" "19" "2" "2" "2" ("0", "5") 1
-    of_another_order "17" "3" "11" "2" "2" "2" ("0", "6") 1
-    no_curve "17" "3" "19" "2" "0" "0" ("1", "1") 1
-}
-
 /// All functions that work on host slices, and plans of every kind, over a field of few elements.
 fn tiny<C: MsmCurve>(order: u64) {
     let device = Device::cpu();
-    let crossover = host::measure::<C>(&device).unwrap();
-    assert!(crossover <= 1 << 14);
+    assert!(host::measure::<C>(&device).unwrap() <= 1 << 14);
     let (bases, multipliers) = bases::<C>(40);
     let scalars: Vec<C::ScalarField> = (0..40).map(|i| C::ScalarField::from(i * i % order)).collect();
     let sum: C::ScalarField = multipliers.iter().zip(&scalars).map(|(k, s)| *k * s).sum();
     let expected = Affine::<C>::generator_point() * sum;
-    assert_eq!(crate::msm(&device, &bases, &scalars).unwrap(), expected);
+    assert_eq!(msm_host(&device, &bases, &scalars).unwrap(), expected);
     assert_eq!(reference::msm::<C, _>(&bases, &scalars.iter().map(|s| s.into_bigint()).collect::<Vec<_>>()), expected);
     let tables = Precompute::Tables { budget: u64::MAX };
-    let odd = Precompute::OddDigits { depth: 2 };
+    let odd = Precompute::OddSignedDigits { depth: 2 };
     let doublings = Precompute::Doublings { depth: 2 };
     let precomputes = [Precompute::None, tables, odd, doublings];
-    let tuning = |levels| Tuning { levels, ..Tuning::default() };
+    let tuning = |levels: Option<u32>| Tuning::default().affine_levels(levels);
     let all = precomputes.into_iter().flat_map(|precompute| [(precompute, None), (precompute, Some(1))]);
     for (precompute, levels) in all.filter(|all| *all != (doublings, Some(1))) {
-        for kind in [Bases::Subgroup, Bases::Any] {
-            let config = MsmConfig { precompute, bases: kind, tuning: tuning(levels), ..MsmConfig::default() };
-            let msm = Msm::<C>::new(&device, &bases, config).unwrap();
+        for kind in [Bases::Subgroup, Bases::FullGroup] {
+            let config = MsmConfig::default().precompute(precompute).bases(kind).tuning(tuning(levels));
+            let msm = Msm::<C>::with_config(&device, &bases, config).unwrap();
             assert_eq!(msm.msm(&scalars).unwrap(), expected, "{config:?}");
             let buffer = device.upload::<Canonical<C::ScalarField>>(&scalars).unwrap();
             assert_eq!(msm.msm(&buffer).unwrap(), expected, "{config:?}");
@@ -451,8 +406,8 @@ fn fields_of_few_elements_have_sums() {
 #[test]
 fn constants_of_curves_that_do_not_hold_are_errors() {
     fn refused<C: MsmCurve>(kind: Bases) -> Option<CurveError> {
-        let config = MsmConfig { bases: kind, ..MsmConfig::default() };
-        match Msm::<C>::new(&Device::cpu(), &[], config) {
+        let config = MsmConfig::default().bases(kind);
+        match Msm::<C>::with_config(&Device::cpu(), &[], config) {
             Err(Error::Curve(error)) => Some(error),
             other => other.map(|_| None).unwrap(),
         }
@@ -463,7 +418,7 @@ fn constants_of_curves_that_do_not_hold_are_errors() {
             let error = refused::<C>(Bases::Subgroup).unwrap();
             assert_eq!((error.curve, error.constant), (std::any::type_name::<C>(), constant));
         }
-        assert_eq!(refused::<C>(Bases::Any), None, "the order is not relied on");
+        assert_eq!(refused::<C>(Bases::FullGroup), None, "the order is not relied on");
     }
     expect::<off_the_curve::Curve>(CurveConstant::Generator);
     expect::<of_another_order::Curve>(CurveConstant::Order);
@@ -478,58 +433,22 @@ fn bases_at_infinity_are_refused_if_asked_for() {
     let device = Device::cpu();
     let (mut bases, _) = bases::<C>(9);
     bases.iter_mut().for_each(|base| *base = Affine::<C>::generator_point());
-    let refuse = MsmConfig { infinity: Infinity::Refused, ..MsmConfig::default() };
-    let check = MsmConfig { check: true, ..MsmConfig::default() };
-    assert!(Msm::<C>::new(&device, &bases, refuse).is_ok());
+    let refuse = MsmConfig::default().infinity(Infinity::Refused);
+    let check = MsmConfig::default().check(true);
+    assert!(Msm::<C>::with_config(&device, &bases, refuse).is_ok());
     let zero = MontFp!("0");
     for (at, infinity) in [(7, Affine::identity()), (4, Affine::new_unchecked(zero, zero))] {
         bases[at] = infinity;
-        assert_eq!(Msm::<C>::new(&device, &bases, refuse).unwrap_err(), Error::AtInfinity { index: at });
+        assert_eq!(Msm::<C>::with_config(&device, &bases, refuse).unwrap_err(), Error::AtInfinity { index: at });
         // As a program that reads a foreign encoding writes them.
         let buffer = device.upload::<AffinePoint<C>>(&bases).unwrap();
         assert_eq!(Msm::<C>::from_buffer(&device, &buffer, refuse).unwrap_err(), Error::AtInfinity { index: at });
         assert!(Msm::<C>::from_buffer(&device, &buffer, check).is_ok(), "infinity is on the curve");
     }
-    assert_eq!(Msm::<C>::new(&device, &bases, check).unwrap_err(), Error::NotOnCurve { index: 4 });
+    assert_eq!(Msm::<C>::with_config(&device, &bases, check).unwrap_err(), Error::NotOnCurve { index: 4 });
 }
 
-static INVERSIONS: AtomicUsize = AtomicUsize::new(0);
-
-/// The base field of BN254, which counts its inversions.
-struct Counted;
-
-impl MontConfig<4> for Counted {
-    const MODULUS: ark_ff::BigInt<4> = ark_bn254::Fq::MODULUS;
-    const GENERATOR: Fp256<MontBackend<Self, 4>> = MontFp!("3");
-    const TWO_ADIC_ROOT_OF_UNITY: Fp256<MontBackend<Self, 4>> = MontFp!("-1");
-
-    fn inverse(a: &Fp256<MontBackend<Self, 4>>) -> Option<Fp256<MontBackend<Self, 4>>> {
-        INVERSIONS.fetch_add(1, Ordering::Relaxed);
-        let inverse = ark_bn254::Fq::new_unchecked(a.0).inverse()?;
-        Some(Fp::new_unchecked(inverse.0))
-    }
-}
-
-#[derive(Clone, Copy)]
-struct CountedCurve;
-
-impl CurveConfig for CountedCurve {
-    type BaseField = Fp256<MontBackend<Counted, 4>>;
-    type ScalarField = ark_bn254::Fr;
-
-    const COFACTOR: &'static [u64] = &[1];
-    const COFACTOR_INV: ark_bn254::Fr = ark_bn254::Fr::ONE;
-}
-
-impl SWCurveConfig for CountedCurve {
-    type ZeroFlag = bool;
-
-    const COEFF_A: Self::BaseField = MontFp!("0");
-    const COEFF_B: Self::BaseField = MontFp!("3");
-    const GENERATOR: Affine<Self> = Affine::new_unchecked(MontFp!("1"), MontFp!("2"));
-}
-
-/// Each inversion costs as much as tens of additions, so many of these must share one.
+/// Each inversion costs as much as tens of additions, so that many must share one.
 #[test]
 fn pairs_share_inversions_on_the_cpu() {
     type C = CountedCurve;
@@ -540,9 +459,9 @@ fn pairs_share_inversions_on_the_cpu() {
     let scalars: Vec<_> = (0..LEN).map(|_| ark_bn254::Fr::rand(&mut rng)).collect();
     let sum = multipliers.iter().zip(&scalars).map(|(k, s)| *k * s).sum::<ark_bn254::Fr>();
     for levels in 0..=3 {
-        let tuning = Tuning { levels: Some(levels), ..Tuning::default() };
-        let config = MsmConfig { window: Some(8), tuning, ..MsmConfig::default() };
-        let msm = Msm::<C>::new(&device, &bases, config).unwrap();
+        let tuning = Tuning::default().affine_levels(levels);
+        let config = MsmConfig::default().window(8).tuning(tuning);
+        let msm = Msm::<C>::with_config(&device, &bases, config).unwrap();
         let before = INVERSIONS.load(Ordering::Relaxed);
         let result = msm.msm(&scalars).unwrap();
         let inversions = INVERSIONS.load(Ordering::Relaxed) - before;

@@ -1,61 +1,81 @@
-/// Says how a plan is made. What is not set is chosen by size and device.
+/// The choices that a plan is made with. A plan chooses by size and device what you don't set.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_ntt::Error> {
 /// use ark_bls12_381::Fr;
 /// use evariste_backend::Device;
-/// use evariste_ntt::{Config, Ntt, Twiddles};
+/// use evariste_ntt::{Ntt, NttConfig, Twiddles};
 ///
 /// let device = Device::best()?;
 /// // Tables of 2√n elements instead of n, for one multiplication more an element and pass.
-/// let config = Config { twiddles: Some(Twiddles::TwoLevel), ..Config::default() };
+/// let config = NttConfig::default().twiddles(Twiddles::TwoLevel);
 /// let small = Ntt::<Fr>::required_bytes(&device, 20, 1, config)?;
-/// assert!(small < Ntt::<Fr>::required_bytes(&device, 20, 1, Config::default())?);
+/// assert!(small < Ntt::<Fr>::required_bytes(&device, 20, 1, NttConfig::default())?);
 /// let ntt = Ntt::<Fr>::with_config(&device, 10, config)?;
 /// # assert_eq!(ntt.size(), 1024);
-/// // What a plan of a size is made with on a device.
-/// assert_eq!(Config::default().chosen::<Fr>(&Device::cpu(), 10)?.twiddles, Some(Twiddles::Stored));
+/// // The choices of a plan of 2^10 elements on the CPU.
+/// assert_eq!(NttConfig::default().resolve::<Fr>(&Device::cpu(), 10)?.twiddles, Some(Twiddles::Stored));
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Config {
-    /// Where the factors between passes come from. Unless set they are [`Twiddles::Stored`], or [`Twiddles::TwoLevel`] where
-    /// stored ones of both directions do not fit the device's memory beside data and scratch of one transform, or one buffer. On
-    /// GPUs of data centres they are [`Twiddles::StoredWithQuotients`] where all that takes up to 7% of the memory. Who uses one
-    /// direction alone, or more memory for other things, says what to take.
+#[non_exhaustive]
+pub struct NttConfig {
+    /// The source of the twiddles between passes. The plan's choice is [`Twiddles::Stored`]. It is
+    /// [`Twiddles::TwoLevel`] if stored twiddles of both directions, data and scratch of one transform exceed the
+    /// device's memory, or if the twiddles exceed one buffer. On data-centre GPUs it is
+    /// [`Twiddles::StoredWithQuotients`] if that takes at most 7% of the memory. Set it if you use one direction only
+    /// or need the memory.
     pub twiddles: Option<Twiddles>,
-    /// How a transform is split into passes.
+    /// The split of a transform into passes.
     pub split: Split,
 }
 
-/// Says where the factors between passes come from, by falling time of transforms and rising memory. Passes differ in
-/// nothing else: the roots within them are always stored.
+impl NttConfig {
+    /// Sets [`NttConfig::twiddles`]; with `None` the plan chooses.
+    #[must_use]
+    pub fn twiddles(mut self, twiddles: impl Into<Option<Twiddles>>) -> Self {
+        self.twiddles = twiddles.into();
+        self
+    }
+
+    /// Sets [`NttConfig::split`].
+    #[must_use]
+    pub fn split(mut self, split: Split) -> Self {
+        self.split = split;
+        self
+    }
+}
+
+/// The source of the twiddles between two passes, from the slowest transforms and least memory to the fastest and most.
+/// The roots within a pass are always stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 #[repr(u32)]
 pub enum Twiddles {
-    /// By squaring and multiplying twice in each thread, from the root of unity to (w^j)^k: up to 4 log₂ √n multiplications a factor
-    /// where passes are of √n points, as Bellperson's kernel computes them. The product of w^j and w^k, of which PreNTT tells for the
-    /// same cost, would be no factor.
+    /// Each thread computes (w^j)^k from the root of unity w by squaring and multiplying twice, as Bellperson's kernel
+    /// does. This takes up to 4 log₂ √n multiplications a twiddle if passes have √n points.
     TwoPowers = 6,
-    /// By squaring and multiplying from the root of unity, in each thread: up to 2 log₂ n multiplications a factor.
+    /// Each thread computes w^(jk) from the root of unity by squaring and multiplying: up to 2 log₂ n multiplications a
+    /// twiddle.
     OnTheFly = 3,
-    /// As products of binary powers w^(2^i), which are stored: up to log₂ n multiplications a factor.
+    /// Products of the stored binary powers w^(2^i): up to log₂ n multiplications a twiddle.
     BinaryPowers = 2,
-    /// As products of two, from two tables of about √n elements: one multiplication a factor.
+    /// Products of two entries of two tables of about √n elements: one multiplication a twiddle.
     TwoLevel = 1,
-    /// Half of them stored, w^i for i below n/2, of which a pass behind the first has its own of fewer; the others are these times
-    /// w^(n/2), which is −1.
+    /// The powers w^i for i < n/2 are stored; the others are their opposites, as w^(n/2) = −1. Each pass behind the
+    /// first has a shorter table of its own.
     HalfStored = 5,
-    /// All stored, n elements for each direction, computed on the device from two such tables.
+    /// All stored, n elements for each direction. The device computes them from two tables of √n elements.
     Stored = 0,
-    /// All stored with their quotients by p, 2n elements for each direction, by which CUDA multiplies without reduction (Shoup's
-    /// method): for prime fields of an even number of limbs from 4 on. Elsewhere plans have [`Twiddles::Stored`].
+    /// All stored with their quotients by p, 2n elements for each direction. CUDA then multiplies without reduction
+    /// (Shoup's method). This serves prime fields with an even number of limbs from 4 on; other plans take
+    /// [`Twiddles::Stored`].
     StoredWithQuotients = 4,
 }
 
 impl Twiddles {
-    /// All variants, for going through them.
+    /// All variants, to iterate over.
     pub const ALL: [Self; 7] = [
         Self::TwoPowers,
         Self::OnTheFly,
@@ -67,28 +87,29 @@ impl Twiddles {
     ];
 }
 
-/// Says how a transform is split into passes, each at most as large as the memory of a workgroup allows.
+/// The split of a transform into passes. A pass is at most as large as a workgroup's memory allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Split {
-    /// As few balanced passes as leave elements side by side where a pass loads and stores them.
+    /// The fewest balanced passes that load and store long enough runs of neighbouring elements.
     #[default]
     Balanced,
-    /// In halves, which are split again where they are too large: 1, 2, 4 or 8 passes. Where log₂ n is odd, one half has a
-    /// level more, which is a step of radix 2.
+    /// Halves, split again while they are too large: 1, 2, 4 or 8 passes. For odd log₂ n one half has a level more, a
+    /// step of radix 2.
     Square,
-    /// Passes as large as possible, then what is left.
+    /// The largest passes, then one with the rest.
     Rectangular,
-    /// In three passes, or more where these would be too large.
+    /// Three passes, or more if these were too large.
     ThreeWay,
-    /// As squares only. Where log₂ n is odd, a kernel of its own does the first round of butterflies (Gentleman and Sande) with its
-    /// factors, which it computes, and leaves two independent transforms of n/2: of the outputs with even index and of those with
-    /// odd index. Each launch of the passes takes both, and the last one stores them interleaved. While a square of two passes is
-    /// too small for what is left, that is halved again. The method for odd log₂ n of PreNTT; a round costs n/2
-    /// multiplications more for its factors, and reads and writes the data once.
+    /// Squares only: the method for odd log₂ n of PreNTT. A kernel of its own does the first round of Gentleman and
+    /// Sande's butterflies and computes its twiddles. It leaves two independent transforms of n/2 points: the outputs
+    /// with even index and those with odd index. Each launch of the passes does both, and the last one stores them
+    /// interleaved. While a square of two passes is too small for what is left, further rounds follow. A round costs
+    /// n/2 multiplications more for its twiddles, and reads and writes the data once.
     Halves,
 }
 
 impl Split {
-    /// All variants, for going through them.
+    /// All variants, to iterate over.
     pub const ALL: [Self; 5] = [Self::Balanced, Self::Square, Self::Rectangular, Self::ThreeWay, Self::Halves];
 }

@@ -3,74 +3,113 @@
 use std::{any::TypeId, sync::Arc};
 
 use ark_ff::FftField;
-use evariste_backend::{Buffer, Crossovers, Device, fastest};
+use evariste_backend::{CpuThresholds, Device, fastest};
 use evariste_field::{DeviceField, Mont, source};
 
-use crate::{Config, Error, Ntt, Result, forward_out_of_core, inverse_out_of_core};
+use crate::{
+    config::NttConfig,
+    error::{Error, Result},
+    layout::Direction,
+    out_of_core::{forward_out_of_core, inverse_out_of_core},
+    plan::Ntt,
+};
 
-/// Transforms a host slice on a device, natural order to natural order, in place; out of core ([`forward_out_of_core`]) where
-/// the device does not hold it.
+/// Evaluates a host slice in place on a device, natural order to natural order: the coefficients of a polynomial become
+/// its values at the roots of unity.
 ///
-/// The plan is kept with the device ([`Device::cached_plan`]). A slice that the CPU transforms in less time than the way
-/// to the device and back takes stays on the CPU ([`crossover`]). Device and staging memory is not zeroed afterwards: a
-/// secret goes into a buffer that is ([`Secrecy::Secret`](evariste_backend::Secrecy::Secret)), for an [`Ntt`].
+/// The plan stays with the device ([`Device::cached_plan`]). The CPU transforms slices below [`Ntt::cpu_threshold`]. A
+/// slice that the device does not hold is transformed out of core ([`forward_out_of_core`]). Device and staging memory
+/// is public: it is not zeroed. For secrets, use an [`Ntt`] and a buffer of
+/// [`Secrecy::Secret`](evariste_backend::Secrecy::Secret).
 ///
 /// # Errors
 /// [`Error::NotPowerOfTwo`] if the length is neither 0 nor a power of two; [`Error::TwoAdicity`] if the field has no
-/// root of unity of that order; [`Error::InsufficientMemory`] if the device holds neither the slice nor the smallest pieces of a
-/// transform out of core; [`Error::Device`] if the device refuses the data or fails. The slice is unchanged then.
-/// [`Error::Interrupted`] if the device failed while the result came back: parts of it may be there.
-pub fn forward<F: DeviceField + FftField>(device: &Device, x: &mut [F]) -> Result<()> {
-    transform(device, x, |ntt, data| ntt.forward(data), forward_out_of_core)
+/// root of unity of that order; [`Error::Device`] if the device holds neither the slice nor the smallest pieces of a
+/// transform out of core, refuses the data or fails. The slice is unchanged then. [`Error::Interrupted`] if the device
+/// fails during the copy of the result: the slice may hold a part of it.
+pub fn forward_host<F: DeviceField + FftField>(device: &Device, x: &mut [F]) -> Result<()> {
+    transform(device, x, Direction::Forward)
 }
 
-/// Transforms a host slice back: the inverse of [`forward`].
+/// Interpolates a host slice in place: the inverse of [`forward_host`].
 ///
 /// # Errors
-/// Returns the errors of [`forward`], for the same reasons.
-pub fn inverse<F: DeviceField + FftField>(device: &Device, x: &mut [F]) -> Result<()> {
-    transform(device, x, |ntt, data| ntt.inverse(data), inverse_out_of_core)
+/// [`Error::NotPowerOfTwo`] if the length is neither 0 nor a power of two; [`Error::TwoAdicity`] if the field has no
+/// root of unity of that order; [`Error::Device`] if memory does not suffice, or if the device refuses the data or
+/// fails. The slice is unchanged then. [`Error::Interrupted`] if the device fails during the copy of the result.
+pub fn inverse_host<F: DeviceField + FftField>(device: &Device, x: &mut [F]) -> Result<()> {
+    transform(device, x, Direction::Inverse)
 }
 
-/// Gives log₂ of the length from which on [`forward`] and [`inverse`] work on `device` and not on the CPU: 0 for the
-/// CPU itself.
-///
-/// Measured once for each device and field, in some milliseconds: the time of a transform of 2^10 elements on the CPU,
-/// which grows with n·log n, against the time for as many bytes to the device and back, of which a part grows with n. It is
-/// at most 20. [`set_crossover`] pins it.
-///
-/// # Errors
-/// [`Error::Device`] if the device, or the CPU, fails in what is measured.
-pub fn crossover<F: DeviceField + FftField>(device: &Device) -> Result<u32> {
-    if device.info().is_processor() {
-        return Ok(0);
+impl<F: DeviceField + FftField> Ntt<F> {
+    /// Returns the number of elements from which on [`forward_host`] and [`inverse_host`] use `device`; the CPU
+    /// transforms shorter slices. It is 0 for the CPU itself.
+    ///
+    /// The first call for a device and a field measures, in some milliseconds. It compares the time of a transform of
+    /// 2^10 elements on the CPU, which grows with n log n, with the time of a copy to the device and back. The result
+    /// is a power of two, at most 2^20. [`Ntt::set_cpu_threshold`] replaces it.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the device or the CPU fails in the measurement.
+    pub fn cpu_threshold(device: &Device) -> Result<usize> {
+        if device.info().is_processor() {
+            return Ok(0);
+        }
+        device.cached_value::<Thresholds>().0.get_or_measure(TypeId::of::<F>(), || {
+            let measured = measure::<F>(device)?;
+            log::debug!("{}: transforms of host slices from {measured} elements on", device.info().id);
+            Ok(measured)
+        })
     }
-    device.cached_value::<Thresholds>().0.get_or_measure(TypeId::of::<F>(), || {
-        let measured = measure::<F>(device)?;
-        log::debug!("{}: transforms of host slices from 2^{measured} on", device.info().id);
-        Ok(measured)
-    })
+
+    /// Sets [`Ntt::cpu_threshold`] for a device: with 0 the device transforms all host slices, with `usize::MAX` the
+    /// CPU.
+    pub fn set_cpu_threshold(device: &Device, len: usize) {
+        device.cached_value::<Thresholds>().0.set(TypeId::of::<F>(), len);
+    }
+
+    /// Evaluates each run of [`Ntt::size`] elements of a host slice in place, on the plan's device whatever the length
+    /// is. The copy on the device is public.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the length is no multiple of [`Ntt::size`], if memory is exhausted, or if the device fails;
+    /// [`Error::TooLarge`] for 2^32 elements or more. The slice is unchanged then. [`Error::Interrupted`] if the device
+    /// fails during the copy of the result.
+    pub fn forward_host(&self, x: &mut [F]) -> Result<()> {
+        self.run_host(x, Direction::Forward)
+    }
+
+    /// Interpolates each run of [`Ntt::size`] elements of a host slice in place: the inverse of [`Ntt::forward_host`].
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the length is no multiple of [`Ntt::size`], if memory is exhausted, or if the device fails;
+    /// [`Error::TooLarge`] for 2^32 elements or more. The slice is unchanged then. [`Error::Interrupted`] if the device
+    /// fails during the copy of the result.
+    pub fn inverse_host(&self, x: &mut [F]) -> Result<()> {
+        self.run_host(x, Direction::Inverse)
+    }
+
+    fn run_host(&self, x: &mut [F], direction: Direction) -> Result<()> {
+        let mut data = self.queue().upload::<Mont<F>>(x)?;
+        self.transform().run(data.as_view_mut(), direction)?;
+        self.queue().download(&data)?.wait_into(x).map_err(Error::Interrupted)
+    }
 }
 
-/// Sets what [`crossover`] gives for a device and field: 0 for all work on the device, `u32::MAX` for all on the CPU.
-pub fn set_crossover<F: DeviceField + FftField>(device: &Device, log_n: u32) {
-    device.cached_value::<Thresholds>().0.set(TypeId::of::<F>(), log_n);
-}
-
-/// What is known of a device, by field.
+/// The thresholds of a device, by field.
 #[derive(Debug, Default)]
-struct Thresholds(Crossovers<TypeId, u32>);
+struct Thresholds(CpuThresholds<TypeId>);
 
 /// log₂ of the length that is measured.
 const MEASURED: u32 = 10;
 
-/// The largest crossover: from there on any GPU is faster than the way to it is long.
-const MAX_CROSSOVER: u32 = 20;
+/// log₂ of the largest threshold: any GPU is faster than the CPU from there on.
+const MAX_LOG_THRESHOLD: u32 = 20;
 
-/// Runs of which the fastest counts.
+/// Timed runs; the fastest is used.
 const RUNS: u32 = 5;
 
-fn measure<F: DeviceField + FftField>(device: &Device) -> Result<u32> {
+fn measure<F: DeviceField + FftField>(device: &Device) -> Result<usize> {
     let log_n = MEASURED.min(F::TWO_ADICITY);
     let mut x = vec![F::ONE; 1 << log_n];
     let on_cpu = plan::<F>(&Device::cpu(), log_n)?;
@@ -90,19 +129,15 @@ fn measure<F: DeviceField + FftField>(device: &Device) -> Result<u32> {
         let n_log_n = f64::from(log).exp2() * f64::from(log.max(1));
         cpu.as_secs_f64() * n_log_n / (f64::from(log_n).exp2() * f64::from(log_n.max(1)))
     };
-    Ok((0..MAX_CROSSOVER).find(|log| on_device(*log) < on_cpu(*log)).unwrap_or(MAX_CROSSOVER))
+    let log_threshold = (0..MAX_LOG_THRESHOLD).find(|log| on_device(*log) < on_cpu(*log)).unwrap_or(MAX_LOG_THRESHOLD);
+    Ok(1 << log_threshold)
 }
 
 fn plan<F: DeviceField + FftField>(device: &Device, log_n: u32) -> Result<Arc<Ntt<F>>> {
     device.cached_plan(&log_n.to_string(), || Ntt::new(device, log_n))
 }
 
-fn transform<F: DeviceField + FftField>(
-    device: &Device,
-    x: &mut [F],
-    apply: impl Fn(&Ntt<F>, &mut Buffer<Mont<F>>) -> Result<()>,
-    out_of_core: impl Fn(&Device, &mut [F], u64) -> Result<()>,
-) -> Result<()> {
+fn transform<F: DeviceField + FftField>(device: &Device, x: &mut [F], direction: Direction) -> Result<()> {
     if x.is_empty() {
         return Ok(());
     }
@@ -111,10 +146,10 @@ fn transform<F: DeviceField + FftField>(
     }
     let log_n = x.len().ilog2();
     let cpu = Device::cpu();
-    let device = if log_n < crossover::<F>(device)? { &cpu } else { device };
+    let device = if x.len() < Ntt::<F>::cpu_threshold(device)? { &cpu } else { device };
     let memory = device.info().memory_bytes.unwrap_or(u64::MAX);
     let bytes = u64::from(source::tile_bytes::<F>(1)) << log_n;
-    let needed = match Ntt::<F>::required_bytes(device, log_n, 1, Config::default()) {
+    let needed = match Ntt::<F>::required_bytes(device, log_n, 1, NttConfig::default()) {
         // One buffer has all elements.
         Ok(_) if bytes > device.info().limits.buffer_bytes => u64::MAX,
         Ok(others) => others.saturating_add(bytes),
@@ -122,11 +157,10 @@ fn transform<F: DeviceField + FftField>(
         Err(error) => return Err(error),
     };
     if needed > memory / 10 * 9 {
-        return out_of_core(device, x, memory / 2);
+        return match direction {
+            Direction::Forward => forward_out_of_core(device, x, memory / 2),
+            Direction::Inverse => inverse_out_of_core(device, x, memory / 2),
+        };
     }
-    let ntt = plan::<F>(device, log_n)?;
-    let mut buffer = device.upload(x)?;
-    apply(&ntt, &mut buffer)?;
-    let result = device.default_queue().download(&buffer)?;
-    result.wait_into(x).map_err(Error::Interrupted)
+    plan::<F>(device, log_n)?.run_host(x, direction)
 }

@@ -1,201 +1,55 @@
-//! How a transform is split into passes, and where its tables lie.
+//! The layout of a transform: its passes, and the places of its tables.
 
 use ark_ff::FftField;
 use evariste_backend::{Device, DeviceInfo, Dialect};
 use evariste_field::{DeviceField, source};
 
 use crate::{
-    Config, Error, Order, Result, Split, Twiddles,
-    pass::{Shape, flags},
+    config::{NttConfig, Split, Twiddles},
+    error::{Error, Result},
+    order::Order,
+    pass::{KernelVariant, flags},
     reference::root_of_unity,
+    tuning::{LOG_CPU_RUN_OF_COLUMNS, MEMORY_PERCENT, MIN_LOG_TILE, QUOTIENTS_PERCENT, Tiling},
 };
 
 /// Largest size: kernels count elements in 32 bits.
 const MAX_LOG_N: u32 = 31;
 
-/// Threads of a workgroup, of which three or four share a multiprocessor.
-const THREADS: u32 = 256;
-
-/// Elements of a tile at the least, so that small transforms share workgroups.
-const MIN_LOG_TILE: u32 = 7;
-
-/// Largest tile of a CPU's thread: with the tables it should stay in the level 2 cache.
-const MAX_LOG_CPU_TILE: u32 = 12;
-
-/// log₂ of the lines side by side that a CPU's thread takes: two vectors of lanes. On a Xeon, passes of up to 2^8 points
-/// with these took 0.8 of the time of passes of 2^10 points with 4 or 8 at 2^20 elements of 32 bytes.
-const LOG_CPU_RUN: u32 = 4;
-
-/// The same for elements of one word: bytes of a tile and side by side count, and these are short.
-const LOG_CPU_RUN_OF_WORDS: u32 = 6;
-
-/// The same where transforms lie side by side themselves: as many as a line of cache holds of the shortest elements.
-const LOG_CPU_RUN_OF_COLUMNS: u32 = 4;
-
-/// Bytes that should lie side by side where a pass loads and stores data in memory: four sectors of a GPU's. With two,
-/// a transform of 2^26 elements of 32 bytes took 20.8 ms on an H200, against 17 with a pass more.
-const RUN_BYTES: u32 = 128;
-
-/// The same for elements of one word, of which a tile has too few lines side by side for more.
-const RUN_BYTES_OF_WORDS: u32 = 64;
-
-/// The same for data that stays in the device's cache, where it is too little for more: one sector. For 2^16 and 2^18
-/// elements of 32 bytes, three passes with runs of 128 bytes took 24.7 and 60.7 µs on an H200, two passes with runs of 32
-/// took 31.0 and 72.4.
-const CACHED_RUN_BYTES: u32 = 32;
-
-/// log₂ of the least elements of a tile that are split into rows and runs of [`RUN_BYTES`] in the device's cache.
-const MIN_LOG_SHARE: u32 = 8;
-
-/// Percent of a device's memory that a plan with its data takes at most where factors are stored: some is others'.
-const MEMORY_PERCENT: u64 = 90;
-
-/// The same where factors have their quotients, which take as much again and save some 4% of the time.
-const QUOTIENTS_PERCENT: u64 = 7;
-
-/// Share of the cache that data and scratch may have together to count as staying there.
-const CACHE_SHARE: u64 = 2;
-
-/// Tiles that each unit of the device should get before tiles grow beyond one line.
-const TILES_PER_UNIT: u32 = 2;
-
-/// Limbs up to which kernels are compiled for their flags: beyond, arithmetic hides what they cost, and a kernel takes
-/// seconds to compile.
-const MAX_SPECIALISED_LIMBS: usize = 12;
-
-/// How a transform is split into passes, and where its tables lie.
+/// The passes of a transform, and the places of its tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) log_n: u32,
     /// log₂ of the points of each pass, in the order in which digits of the index are transformed, highest first.
     pub(crate) log_rows: Vec<u32>,
     /// log₂ of the lines of each pass' tiles.
-    pub(crate) log_columns: Vec<u32>,
-    /// Passes, the first ones, that leave two transforms each of half as many elements, by a kernel of their own.
+    pub(crate) log_width: Vec<u32>,
+    /// The number of first passes that split a transform into two of half the size, by a kernel of their own.
     pub(crate) halvings: usize,
     pub(crate) twiddles: Twiddles,
     pub(crate) tiling: Tiling,
     /// log₂ of the root of order 16, modulo 192, where that is a power of two and kernels multiply by such with shifts.
     pub(crate) root_shift: Option<u32>,
-    /// Roots and factors are those of products of parts, in WGSL.
-    pub(crate) lazy: bool,
-}
-
-/// What tiles a device takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tiling {
-    /// log₂ of the elements of the largest tile.
-    pub(crate) log_tile: u32,
-    /// The same where passes are balanced.
-    pub(crate) log_balanced: u32,
-    /// log₂ of the elements that should lie side by side where a pass loads and stores them.
-    pub(crate) log_run: u32,
-    /// log₂ of the elements that a thread takes in a step.
-    pub(crate) log_radix: u32,
-    /// Threads of the largest workgroup.
-    pub(crate) threads: u32,
-    /// log₂ of the tiles that the device should get before they grow beyond what runs need.
-    pub(crate) log_tiles: u32,
-    /// Kernels are compiled for the flags of a launch: not on processors, which would compile for longer than that saves.
-    pub(crate) specialised: bool,
-    /// There are kernels of their own for passes that store lines which are neighbours: in WGSL.
-    pub(crate) direct: bool,
-}
-
-impl Tiling {
-    pub(crate) fn new<F: DeviceField>(info: &DeviceInfo, log_n: u32) -> Self {
-        let bytes = source::tile_bytes::<F>(1);
-        let fits = (info.limits.workgroup_bytes / bytes).max(4).ilog2();
-        // Elements that the registers of a thread hold.
-        let per_thread = if F::LIMBS <= 2 { 16 } else { 4 };
-        let threads = info.limits.workgroup_threads.clamp(1, THREADS);
-        let (log_cpu_run, log_cpu_tile) = match F::LIMBS {
-            ..=2 => (LOG_CPU_RUN_OF_WORDS, MAX_LOG_CPU_TILE + 2),
-            _ => (LOG_CPU_RUN, MAX_LOG_CPU_TILE),
-        };
-        let log_tile = match threads {
-            // From two passes on there are lines side by side even in one transform.
-            1 => fits.saturating_sub(1).min(log_cpu_tile).min(log_n.div_ceil(2) + log_cpu_run),
-            threads => fits.min((threads * per_thread).ilog2()),
-        };
-        // Where elements are too few for full workgroups on every unit, threads take two each, so that they are more.
-        let idle = 1 << log_n < 4 * u64::from(THREADS) * u64::from(info.parallelism);
-        let log_radix = match F::LIMBS {
-            _ if idle => 1,
-            ..=2 => 4,
-            _ => 2,
-        };
-        let log_tiles = TILES_PER_UNIT.saturating_mul(info.parallelism).max(1).ilog2();
-        let cached = CACHE_SHARE * 2 * (u64::from(bytes) << log_n) <= info.limits.cache_bytes;
-        let log_run = |bytes_side_by_side: u32| bytes_side_by_side.div_ceil(bytes).next_power_of_two().ilog2();
-        // Tiles that leave no unit idle, if they take enough rows.
-        let share = log_tile.min(log_n.saturating_sub(log_tiles));
-        let (log_balanced, log_run) = match (threads, cached) {
-            (1, _) => (log_tile, log_cpu_run),
-            (_, false) if F::LIMBS == 1 => (log_tile, log_run(RUN_BYTES_OF_WORDS)),
-            (_, false) => (log_tile, log_run(RUN_BYTES)),
-            (_, true) if F::LIMBS > 2 && share >= MIN_LOG_SHARE => (share, log_run(RUN_BYTES)),
-            (_, true) => (log_tile, log_run(CACHED_RUN_BYTES)),
-        };
-        let direct = info.dialect() == Dialect::Wgsl;
-        let specialised = threads > 1 && !info.features.software && F::LIMBS <= MAX_SPECIALISED_LIMBS;
-        Self { log_tile, log_balanced, log_run, log_radix, threads, log_tiles, specialised, direct }
-    }
-
-    /// log₂ of the points of each pass.
-    pub(crate) fn split(&self, log_n: u32, split: Split) -> Vec<u32> {
-        let balanced = |passes: u32| (0..passes).map(|i| log_n / passes + u32::from(i < log_n % passes)).collect();
-        match split {
-            Split::Balanced => {
-                let most = self.log_balanced.saturating_sub(self.log_run).max(3);
-                let passes = log_n.div_ceil(most);
-                // With even numbers of levels, steps of radix 4 are fewer.
-                let (pairs, odd) = (log_n / 2, log_n % 2);
-                let even =
-                    |i| 2 * (pairs / passes + u32::from(i < pairs % passes)) + odd * u32::from(i == pairs % passes);
-                match self.threads > 1 && self.log_radix == 2 && (0..passes).all(|i| even(i) <= most) {
-                    true => (0..passes).map(even).collect(),
-                    false => balanced(passes),
-                }
-            }
-            Split::Square if log_n == 0 => Vec::new(),
-            Split::Square => balanced(log_n.div_ceil(self.log_tile).next_power_of_two()),
-            Split::Rectangular => {
-                let full = (log_n / self.log_tile) as usize;
-                let rest = Some(log_n % self.log_tile).filter(|rest| *rest > 0);
-                std::iter::repeat_n(self.log_tile, full).chain(rest).collect()
-            }
-            Split::ThreeWay => balanced(log_n.min(3).max(log_n.div_ceil(self.log_tile))),
-            Split::Halves => {
-                let halvings = self.halvings(log_n);
-                let square = self.split(log_n - halvings, Split::Square);
-                std::iter::repeat_n(1, halvings as usize).chain(square).collect()
-            }
-        }
-    }
-}
-
-impl Tiling {
-    /// Rounds of [`Split::Halves`] until a square of two passes is left, or one pass.
-    fn halvings(&self, log_n: u32) -> u32 {
-        log_n.saturating_sub(2 * self.log_tile).max(log_n % 2)
-    }
+    /// Roots and twiddles are those of partially reduced products, in WGSL.
+    pub(crate) partially_reduced: bool,
 }
 
 impl Layout {
-    pub(crate) fn new<F: DeviceField + FftField>(info: &DeviceInfo, log_n: u32, config: Config) -> Result<Self> {
+    pub(crate) fn new<F: DeviceField + FftField>(info: &DeviceInfo, log_n: u32, config: NttConfig) -> Result<Self> {
         if log_n > F::TWO_ADICITY {
             return Err(Error::TwoAdicity { expected: F::TWO_ADICITY, actual: log_n });
         }
         if log_n > MAX_LOG_N {
-            return Err(Error::TooLarge { expected: MAX_LOG_N, actual: 1 << log_n.min(63) });
+            return Err(Error::TooLarge { expected: 1 << MAX_LOG_N, actual: 1 << log_n.min(63) });
         }
         let tiling = Tiling::new::<F>(info, log_n);
         let cuda = info.dialect() == Dialect::Cuda;
         let root_shift = if cuda { root_shift::<F>() } else { None };
         let quotients = cuda && source::cuda_is_lazy::<F>();
-        let lazy = info.dialect() == Dialect::Wgsl && info.features.int64 && source::wgsl_lazy_factor::<F>().is_some();
-        let layout = |twiddles| Self { root_shift, lazy, ..Self::tiled(log_n, config.split, twiddles, tiling) };
+        let partially_reduced =
+            info.dialect() == Dialect::Wgsl && info.features.int64 && source::wgsl_lazy_factor::<F>().is_some();
+        let layout =
+            |twiddles| Self { root_shift, partially_reduced, ..Self::tiled(log_n, config.split, twiddles, tiling) };
         match config.twiddles {
             Some(Twiddles::StoredWithQuotients) if !quotients => return Ok(layout(Twiddles::Stored)),
             Some(twiddles) => return Ok(layout(twiddles)),
@@ -218,8 +72,8 @@ impl Layout {
         })
     }
 
-    /// Another, of fewer passes, for the columns of a matrix on a processor: rows are the runs that passes over single transforms
-    /// need many lines for.
+    /// A layout with fewer passes for the columns of a matrix on a processor. Rows are long enough runs there, so that
+    /// tiles take more points.
     pub(crate) fn of_columns<F: DeviceField>(&self, columns: usize) -> Option<Self> {
         let Self { log_n, twiddles, tiling, .. } = *self;
         let single = self.log_rows == tiling.split(log_n, Split::Balanced);
@@ -235,36 +89,36 @@ impl Layout {
         let log_rows = tiling.split(log_n, split);
         let busy = log_n.saturating_sub(tiling.log_tiles).max(MIN_LOG_TILE);
         let columns = |rows: &u32| tiling.log_tile.min(busy.max(rows + tiling.log_run)).saturating_sub(*rows);
-        let log_columns = log_rows.iter().map(columns).collect();
+        let log_width = log_rows.iter().map(columns).collect();
         // A round that is all of a transform has no factors: it is a usual pass.
         let halvings = match split {
             Split::Halves => (tiling.halvings(log_n) as usize).min(log_rows.len().saturating_sub(1)),
             _ => 0,
         };
-        Self { log_n, log_rows, log_columns, halvings, twiddles, tiling, root_shift: None, lazy: false }
+        Self { log_n, log_rows, log_width, halvings, twiddles, tiling, root_shift: None, partially_reduced: false }
     }
 
-    pub(crate) fn shape_of(&self, passes: &[Pass], pass: usize) -> Shape {
+    pub(crate) fn variant_of(&self, passes: &[Pass], pass: usize) -> KernelVariant {
         let Pass { batch, from, to, flags, direction, .. } = passes[pass];
         let (interleaved, in_place) = (batch == Batch::Columns, from == to);
         if pass < self.halvings {
-            return Shape::halving(self.tiling.threads, interleaved, in_place);
+            return KernelVariant::halving(self.tiling.threads, interleaved, in_place);
         }
-        let (log_rows, log_columns) = (self.log_rows[pass], self.log_columns[pass]);
+        let (log_rows, log_width) = (self.log_rows[pass], self.log_width[pass]);
         let log_radix = self.tiling.log_radix.min(log_rows);
-        let threads = (1u32 << (log_rows + log_columns - log_radix)).min(self.tiling.threads);
+        let threads = (1u32 << (log_rows + log_width - log_radix)).min(self.tiling.threads);
         // The last pass has no factors.
         let twiddles = if pass + 1 == self.log_rows.len() { Twiddles::Stored } else { self.twiddles };
-        let direct = self.tiling.direct && log_radix > 1 && flags & flags::LINES_OUT == 0;
+        let direct_stores = self.tiling.direct_stores && log_radix > 1 && flags & flags::LINES_OUT == 0;
         let flags = self.tiling.specialised.then_some(flags);
         let log_root = self.tiling.specialised.then(|| self.log_roots() - log_rows);
         let root_shift = self.root_shift.map(|shift| match direction {
             Direction::Forward => shift,
             Direction::Inverse => 192 - shift,
         });
-        Shape {
+        KernelVariant {
             log_rows,
-            log_columns,
+            log_width,
             log_radix,
             threads,
             twiddles,
@@ -273,23 +127,23 @@ impl Layout {
             flags,
             log_root,
             root_shift,
-            direct,
+            direct_stores,
             halving: false,
         }
     }
 
-    /// The shapes of transforms of whole batches between two orders, the first pass of which reads from `start`.
-    pub(crate) fn shapes(
+    /// The kernels of transforms of whole batches between two orders. The first pass reads from `start`.
+    pub(crate) fn variants(
         &self,
         orders: (Order, Order),
         batch: Batch,
         direction: Direction,
         domain: Domain,
-        start: Place,
-    ) -> Vec<Shape> {
+        start: BufferRole,
+    ) -> Vec<KernelVariant> {
         let mut passes = self.passes(orders, batch, start);
         self.scale(&mut passes, orders, direction, domain);
-        (0..passes.len()).map(|i| self.shape_of(&passes, i)).collect()
+        (0..passes.len()).map(|i| self.variant_of(&passes, i)).collect()
     }
 
     /// log₂ of the order of the roots that the passes use.
@@ -336,8 +190,8 @@ impl Layout {
         (tables.collect(), at)
     }
 
-    /// The passes between two orders, the first of which reads from `start`, without direction and scaling.
-    pub(crate) fn passes(&self, (input, output): (Order, Order), batch: Batch, start: Place) -> Vec<Pass> {
+    /// The passes between two orders, without direction and scaling. The first pass reads from `start`.
+    pub(crate) fn passes(&self, (input, output): (Order, Order), batch: Batch, start: BufferRole) -> Vec<Pass> {
         let Layout { log_n, ref log_rows, .. } = *self;
         let (starts, _) = self.twiddles();
         let scratch = self.needs_scratch(input, output);
@@ -371,11 +225,11 @@ impl Layout {
             }
             let log_twiddles = if i == last { 0 } else { left };
             let (from, to) = match (scratch, i) {
-                (false, 0) => (start, Place::Data),
-                (false, _) => (Place::Data, Place::Data),
-                (true, 0) => (start, Place::Scratch),
-                (true, _) if i == last => (Place::Scratch, Place::Data),
-                (true, _) => (Place::Scratch, Place::Scratch),
+                (false, 0) => (start, BufferRole::Data),
+                (false, _) => (BufferRole::Data, BufferRole::Data),
+                (true, 0) => (start, BufferRole::Scratch),
+                (true, _) if i == last => (BufferRole::Scratch, BufferRole::Data),
+                (true, _) => (BufferRole::Scratch, BufferRole::Scratch),
             };
             let twiddles = starts[i].0;
             Pass {
@@ -395,8 +249,8 @@ impl Layout {
         log_rows.iter().enumerate().map(pass).collect()
     }
 
-    /// Adds direction and scaling to passes: by the coset's powers before a forward transform, after an inverse one. n⁻¹ is a
-    /// factor of the first pass' twiddles where there are any.
+    /// Adds direction and scaling to passes: by the coset's powers before a forward transform, after an inverse one.
+    /// n⁻¹ is a factor of the first pass' twiddles where there are any.
     pub(crate) fn scale(
         &self,
         passes: &mut [Pass],
@@ -428,14 +282,14 @@ impl Layout {
     }
 }
 
-impl Config {
-    /// Gives the same configuration with everything set: what [`Ntt::with_config`](crate::Ntt::with_config) makes of it
-    /// for 2^`log_n` elements.
+impl NttConfig {
+    /// Returns the configuration with the choices that [`Ntt::with_config`](crate::Ntt::with_config) makes for
+    /// 2^`log_n` elements on `device`.
     ///
     /// # Errors
     /// [`Error::TwoAdicity`](crate::Error::TwoAdicity) if the field has no root of unity of order 2^`log_n`;
     /// [`Error::TooLarge`](crate::Error::TooLarge) if `log_n` is above 31.
-    pub fn chosen<F: DeviceField + FftField>(self, device: &Device, log_n: u32) -> Result<Self> {
+    pub fn resolve<F: DeviceField + FftField>(self, device: &Device, log_n: u32) -> Result<Self> {
         let layout = Layout::new::<F>(device.info(), log_n, self)?;
         Ok(Self { twiddles: Some(layout.twiddles), ..self })
     }
@@ -469,7 +323,7 @@ pub(crate) enum Batch {
 }
 
 impl Batch {
-    /// Of matrices of so many columns.
+    /// The batch of matrices with this number of columns.
     pub(crate) fn of(columns: usize) -> Self {
         if columns > 1 { Batch::Columns } else { Batch::Rows }
     }
@@ -485,7 +339,7 @@ pub(crate) enum Domain {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum BufferRole {
     /// What is transformed, where that stays as it is.
     Source,
     Data,
@@ -504,8 +358,8 @@ pub(crate) struct Pass {
     pub(crate) log_twiddles: u32,
     /// log₂ of the power of the plan's root whose powers the factors are.
     pub(crate) shift: u32,
-    pub(crate) from: Place,
-    pub(crate) to: Place,
+    pub(crate) from: BufferRole,
+    pub(crate) to: BufferRole,
 }
 
 #[cfg(test)]
@@ -519,7 +373,7 @@ mod tests {
     #[test]
     fn factors_are_stored_while_they_fit() {
         let mut info = Device::cpu().info().clone();
-        let chosen = |info: &DeviceInfo, log_n| Layout::new::<Fr>(info, log_n, Config::default()).unwrap().twiddles;
+        let chosen = |info: &DeviceInfo, log_n| Layout::new::<Fr>(info, log_n, NttConfig::default()).unwrap().twiddles;
         info.memory_bytes = Some(141 << 30);
         info.limits.buffer_bytes = 141 << 30;
         assert_eq!(
@@ -535,23 +389,23 @@ mod tests {
     #[test]
     fn factors_have_quotients_where_products_and_memory_serve() {
         let mut info = Device::cpu().info().clone();
-        let asked = Config { twiddles: Some(Twiddles::StoredWithQuotients), ..Config::default() };
+        let asked = NttConfig::default().twiddles(Twiddles::StoredWithQuotients);
         let of = |info: &DeviceInfo, log_n, config| Layout::new::<Fr>(info, log_n, config).unwrap().twiddles;
         assert_eq!(of(&info, 20, asked), Twiddles::Stored);
         (info.id.kind, info.limits.workgroup_threads, info.limits.workgroup_bytes) = (Kind::Cuda, 1024, 227 << 10);
         (info.memory_bytes, info.limits.buffer_bytes, info.architecture) = (Some(141 << 30), 141 << 30, "sm_90".into());
         // 6 · 2^25 · 32 bytes are below 7% of the memory, twice that is above.
-        let chosen = [25, 26].map(|log_n| of(&info, log_n, Config::default()));
+        let chosen = [25, 26].map(|log_n| of(&info, log_n, NttConfig::default()));
         assert_eq!(chosen, [Twiddles::StoredWithQuotients, Twiddles::Stored]);
         assert_eq!(of(&info, 31, asked), Twiddles::StoredWithQuotients);
         let goldilocks = Layout::new::<Goldilocks>(&info, 20, asked).unwrap();
         assert_eq!(goldilocks.twiddles, Twiddles::Stored);
         assert!(goldilocks.root_shift.is_some_and(|shift| shift < 192 && shift % 24 == 12));
         info.limits.buffer_bytes = 1 << 30;
-        let chosen = [24, 25].map(|log_n| of(&info, log_n, Config::default()));
+        let chosen = [24, 25].map(|log_n| of(&info, log_n, NttConfig::default()));
         assert_eq!(chosen, [Twiddles::StoredWithQuotients, Twiddles::Stored]);
         (info.limits.buffer_bytes, info.architecture) = (141 << 30, "sm_89".into());
-        assert_eq!(of(&info, 20, Config::default()), Twiddles::Stored);
+        assert_eq!(of(&info, 20, NttConfig::default()), Twiddles::Stored);
         info.id.kind = Kind::Wgpu;
         assert_eq!(of(&info, 20, asked), Twiddles::Stored);
     }
@@ -562,7 +416,7 @@ mod tests {
         for (workgroup_bytes, threads) in [(16 << 10, 256), (48 << 10, 256), (227 << 10, 1024), (256 << 10, 1)] {
             (info.limits.workgroup_bytes, info.limits.workgroup_threads) = (workgroup_bytes, threads);
             for log_n in 0..=31 {
-                let layout = Layout::new::<Fr>(&info, log_n, Config::default()).unwrap();
+                let layout = Layout::new::<Fr>(&info, log_n, NttConfig::default()).unwrap();
                 let rows = &layout.log_rows;
                 assert_eq!(rows.iter().sum::<u32>(), log_n);
                 assert!(rows.len() <= if log_n > 28 { 5 } else { 4 }, "{layout:?}");
@@ -575,7 +429,7 @@ mod tests {
     fn halves_are_squares_that_fit() {
         let mut info = Device::cpu().info().clone();
         (info.limits.workgroup_bytes, info.limits.workgroup_threads) = (48 << 10, 256);
-        let config = Config { split: Split::Halves, ..Config::default() };
+        let config = NttConfig::default().split(Split::Halves);
         let rows = |log_n| {
             let layout = Layout::new::<Fr>(&info, log_n, config).unwrap();
             (layout.halvings, layout.log_rows)
@@ -595,7 +449,7 @@ mod tests {
     fn columns_take_fewer_passes_where_rows_are_runs() {
         let info = Device::cpu().info().clone();
         let passes = |log_n, columns| {
-            let layout = Layout::new::<Goldilocks>(&info, log_n, Config::default()).unwrap();
+            let layout = Layout::new::<Goldilocks>(&info, log_n, NttConfig::default()).unwrap();
             let other = layout.of_columns::<Goldilocks>(columns);
             (layout.log_rows.len(), other.map(|layout| layout.log_rows))
         };
@@ -603,9 +457,9 @@ mod tests {
         assert_eq!(passes(17, 64), (3, Some(vec![9, 8])));
         assert_eq!(passes(20, 16), (3, Some(vec![10, 10])));
         assert_eq!(passes(20, 15), (3, None));
-        let large = Layout::new::<Fr>(&info, 20, Config::default()).unwrap();
+        let large = Layout::new::<Fr>(&info, 20, NttConfig::default()).unwrap();
         assert_eq!(large.of_columns::<Fr>(64), None);
-        let split = Config { split: Split::Rectangular, ..Config::default() };
+        let split = NttConfig::default().split(Split::Rectangular);
         let chosen = Layout::new::<Goldilocks>(&info, 20, split).unwrap();
         assert_eq!(chosen.of_columns::<Goldilocks>(64), None);
     }

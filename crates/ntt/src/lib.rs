@@ -13,11 +13,12 @@ mod polynomial;
 pub mod reference;
 mod tables;
 mod transform;
+mod tuning;
 mod twiddles;
 
-pub use config::{Config, Split, Twiddles};
+pub use config::{NttConfig, Split, Twiddles};
 pub use error::{Error, Result};
-pub use host::{crossover, forward, inverse, set_crossover};
+pub use host::{forward_host, inverse_host};
 pub use order::{Order, reverse_bits};
 pub use out_of_core::{OutOfCore, forward_out_of_core, inverse_out_of_core};
 pub use pipeline::Pipeline;

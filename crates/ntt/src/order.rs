@@ -1,14 +1,14 @@
-/// Says in which order the elements of a transform lie in memory.
+/// The order of a transform's elements in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// Element i at place i.
+    /// Element i lies at place i.
     #[default]
     Natural,
-    /// Element i at the place whose binary digits are those of i reversed.
+    /// Element i lies at the place with the binary digits of i reversed.
     BitReversed,
 }
 
-/// Reverses the lowest `bits` binary digits of `x`, or all 32 where `bits` is more; the others become zero.
+/// Reverses the lowest `bits` binary digits of `x`, or all 32 if `bits` is larger. The other digits become zero.
 pub const fn reverse_bits(x: u32, bits: u32) -> u32 {
     // In 64 bits, so that none is shifted by all of its digits.
     ((x.reverse_bits() as u64) >> 32u32.saturating_sub(bits)) as u32

@@ -1,18 +1,20 @@
-//! Transforms of host data that the device's memory does not hold: Bailey's four steps (D. H. Bailey, "FFTs in external or
-//! hierarchical memory", 1990), with pieces of columns and then of rows on the device.
+//! Transforms of host data that the device's memory does not hold: Bailey's four steps (D. H. Bailey, "FFTs in external
+//! or hierarchical memory", 1990), with pieces of columns and then of rows on the device.
 //!
-//! The data is a matrix of R rows and C columns, stored by rows, n = R · C, and in the end another of C rows and R columns:
+//! The data is a matrix of R rows and C columns, stored by rows, n = R · C, and in the end another of C rows and R
+//! columns:
 //!
 //! ```text
 //! X[k1 + R k2] = Σ_c (w_n^(c k1) Σ_r x[r C + c] w_R^(r k1)) w_C^(c k2)
 //! ```
 //!
-//! A piece of the first step is a block of columns c, which the host gathers into pinned memory. On the device it is transformed
-//! along r, multiplied by the factors w_n^(c k1), and cut into blocks of rows k1, each of which is transposed: it comes back as
-//! blocks (k1, c) of which each lies in one run. A piece of the second step is a block of rows k1: one such run of each piece of
-//! the first. Side by side they are a matrix with a row for each c, are transformed along c, and come back into the same runs,
-//! from where the host takes rows k2. So the host copies each element twice, in runs of as many elements as a piece has lines; all
-//! other copies are the device's, of blocks of as many elements as the square of that.
+//! A piece of the first step is a block of columns c, which the host gathers into pinned memory. On the device it is
+//! transformed along r, multiplied by the twiddles w_n^(c k1), and cut into blocks of rows k1, each of which is
+//! transposed: it comes back as blocks (k1, c), each in one run. A piece of the second step is a block of
+//! rows k1: one such run of each piece of the first. Side by side they are a matrix with a row for each c, are
+//! transformed along c, and come back into the same runs, from where the host takes rows k2. So the host copies each
+//! element twice, in runs of as many elements as a piece has lines; all other copies are the device's, of blocks of as
+//! many elements as the square of that.
 
 use std::{fmt, ops::Range};
 
@@ -24,27 +26,32 @@ use evariste_backend::{
 use evariste_field::{DeviceField, Mont, Vector, source};
 use rayon::prelude::*;
 
-use crate::{Error, Ntt, Result, layout::Direction, tables::unity};
+use crate::{
+    error::{Error, Result},
+    layout::Direction,
+    plan::Ntt,
+    tables::unity,
+};
 
-/// Device memory in elements for each of a piece of the first step: three are on their way, with as much for their transposes
-/// and as scratch, and there are two tables of factors.
+/// Device memory in elements for each of a piece of the first step: three are on their way, with as much for their
+/// transposes and as scratch, and there are two tables of twiddles.
 const MEMORY: u64 = 3 * 3 + 2;
 
 /// log₂ of the least elements that are cut into pieces.
 const MIN_LOG_N: u32 = 4;
 
-/// Lines of a piece, at least: rows of so many have the alignment of elements in host memory.
+/// The fewest lines of a piece: shorter rows have less than the alignment of elements in host memory.
 const MIN_LINES: usize = 4;
 
-/// Bytes of a block that a piece of either step shares with one of the other, at least, if there are more blocks than these: each
-/// is a copy of its own.
+/// Bytes of a block that a piece of either step shares with one of the other, at least, if there are more blocks than
+/// these: each is a copy of its own.
 const MIN_BLOCK: usize = 4096;
 const FEW_BLOCKS: u128 = 4096;
 
-/// A plan for transforms of host slices that the device's memory does not hold, natural order to natural order, in place.
+/// A plan for transforms of host slices larger than the device's memory, natural order to natural order, in place.
 ///
-/// It has the device's memory for pieces of a slice, and as much pinned host memory as a slice takes. Each element passes to the
-/// device and back twice, while others are worked on; all arithmetic is the device's.
+/// It holds device memory for pieces of a slice, and pinned host memory of the slice's size. Each element travels to
+/// the device and back twice, while the device works on others. The device does all arithmetic.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_ntt::Error> {
@@ -56,8 +63,8 @@ const FEW_BLOCKS: u128 = 4096;
 /// // At most 200 KiB of device memory for data of 512 KiB.
 /// let mut plan = OutOfCore::<Fr>::new(&device, 14, 200 << 10, Secrecy::Public)?;
 /// let mut x: Vec<Fr> = (0..1 << 14).map(Fr::from).collect();
-/// plan.forward(&mut x)?;
-/// plan.inverse(&mut x)?;
+/// plan.forward_host(&mut x)?;
+/// plan.inverse_host(&mut x)?;
 /// assert_eq!(x[77], Fr::from(77));
 /// # Ok(())
 /// # }
@@ -76,17 +83,16 @@ enum Steps<F: DeviceField> {
 }
 
 impl<F: DeviceField + FftField> OutOfCore<F> {
-    /// Makes a plan for slices of 2^`log_n` elements, with at most `device_bytes` of device memory for data, factors
-    /// and scratch at a time; tables, of about √n elements for each direction, come on top. Device and host memory is
-    /// of this secrecy; that of the slices is the caller's. The less device memory, the smaller the copies: best are
-    /// pieces of some hundred columns.
+    /// Makes a plan for slices of 2^`log_n` elements, with at most `device_bytes` of device memory for data, twiddles
+    /// and scratch at a time. Tables of about √n elements for each direction come on top. `secrecy` is that of device
+    /// and pinned memory; the slices are yours. Less device memory means smaller copies; pieces of some hundred columns
+    /// are best.
     ///
     /// # Errors
     /// [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`; [`Error::TooLarge`] if 2^`log_n`
-    /// elements take half of the address space or more; [`Error::InsufficientMemory`] if not even four columns of √n elements
-    /// and what belongs to them fit into `device_bytes`, or for large n as many as make copies of 4 KiB;
-    /// [`Error::Device`] if device or pinned host memory is exhausted, if kernels do not compile, or if the device
-    /// fails.
+    /// elements take half of the address space or more; [`Error::Device`] if `device_bytes` does not hold four columns
+    /// of √n elements with twiddles and scratch (for large n, enough columns for copies of 4 KiB), if device or pinned
+    /// host memory is exhausted, if kernels do not compile, or if the device fails.
     pub fn new(device: &Device, log_n: u32, device_bytes: u64, secrecy: Secrecy) -> Result<Self> {
         if log_n > F::TWO_ADICITY {
             return Err(Error::TwoAdicity { expected: F::TWO_ADICITY, actual: log_n });
@@ -94,14 +100,18 @@ impl<F: DeviceField + FftField> OutOfCore<F> {
         let bytes = u64::from(source::tile_bytes::<F>(1));
         if log_n >= usize::BITS - bytes.ilog2() - 1 {
             let expected = usize::BITS - bytes.ilog2() - 2;
-            return Err(Error::TooLarge { expected, actual: 1u64.checked_shl(log_n).unwrap_or(u64::MAX) });
+            return Err(Error::TooLarge {
+                expected: 1 << expected,
+                actual: 1u64.checked_shl(log_n).unwrap_or(u64::MAX),
+            });
         }
         let log_line = log_n.div_ceil(2);
         let line = (MEMORY * bytes) << log_line;
         let lines = usize::try_from(device_bytes / line).unwrap_or(usize::MAX);
         let least = least_lines(log_n, bytes);
         if lines < least {
-            return Err(Error::InsufficientMemory { expected: least as u64 * line, actual: device_bytes });
+            let needed = least as u64 * line;
+            return Err(DeviceError::InsufficientMemory { needed, available: device_bytes }.into());
         }
         // One call takes fewer than 2^32 elements.
         let lines = (1 << lines.ilog2()).min(1 << 31u32.saturating_sub(log_line)).max(MIN_LINES);
@@ -112,28 +122,31 @@ impl<F: DeviceField + FftField> OutOfCore<F> {
         Ok(Self { device: device.clone(), log_n, secrecy, steps })
     }
 
-    /// Evaluates the polynomial with the coefficients `x` at all 2^`log_n`-th roots of unity, in place.
+    /// Evaluates a host slice in place: the coefficients of a polynomial become its values at the 2^`log_n`-th roots of
+    /// unity.
     ///
     /// # Errors
-    /// [`Error::Length`] unless `x` has 2^`log_n` elements; [`Error::Device`] if the device fails in the first half of
-    /// the work. The slice is unchanged then. [`Error::Interrupted`] if it fails in the second half: parts of the
-    /// result are there.
-    pub fn forward(&mut self, x: &mut [F]) -> Result<()> {
+    /// [`Error::Device`] if `x` has another length, or if the device fails in the first half of the work. The slice is
+    /// unchanged then. [`Error::Interrupted`] if the device fails in the second half: the slice may hold a part of the
+    /// result.
+    pub fn forward_host(&mut self, x: &mut [F]) -> Result<()> {
         self.run(x, Direction::Forward)
     }
 
-    /// Interpolates: the inverse of [`OutOfCore::forward`].
+    /// Interpolates a host slice in place: the inverse of [`OutOfCore::forward_host`].
     ///
     /// # Errors
-    /// Returns the errors of [`OutOfCore::forward`], for the same reasons.
-    pub fn inverse(&mut self, x: &mut [F]) -> Result<()> {
+    /// [`Error::Device`] if `x` has another length, or if the device fails in the first half of the work. The slice is
+    /// unchanged then. [`Error::Interrupted`] if the device fails in the second half: the slice may hold a part of the
+    /// result.
+    pub fn inverse_host(&mut self, x: &mut [F]) -> Result<()> {
         self.run(x, Direction::Inverse)
     }
 
     fn run(&mut self, x: &mut [F], direction: Direction) -> Result<()> {
         let expected = 1 << self.log_n;
         if x.len() != expected {
-            return Err(Error::Length { expected, actual: x.len() });
+            return Err(DeviceError::length("the slice of a transform out of core", expected, x.len()).into());
         }
         match &mut self.steps {
             Steps::One(ntt) => {
@@ -153,26 +166,26 @@ impl<F: DeviceField> fmt::Debug for OutOfCore<F> {
     }
 }
 
-/// Does what [`OutOfCore::forward`] does, for one slice, with a plan that is made for it and public memory of at most
-/// `device_bytes` on the device.
+/// Evaluates one host slice in place, out of core, with at most `device_bytes` of public device memory. It makes an
+/// [`OutOfCore`] plan for this one call.
 ///
 /// # Errors
-/// [`Error::NotPowerOfTwo`] if the length is neither 0 nor a power of two; and the errors of [`OutOfCore::new`] and
-/// [`OutOfCore::forward`], for the same reasons.
+/// [`Error::NotPowerOfTwo`] if the length is neither 0 nor a power of two. Otherwise it fails under the conditions of
+/// [`OutOfCore::new`] and [`OutOfCore::forward_host`].
 pub fn forward_out_of_core<F: DeviceField + FftField>(device: &Device, x: &mut [F], device_bytes: u64) -> Result<()> {
     match plan(device, x, device_bytes)? {
-        Some(mut plan) => plan.forward(x),
+        Some(mut plan) => plan.forward_host(x),
         None => Ok(()),
     }
 }
 
-/// Undoes [`forward_out_of_core`]: the inverse transform of one slice, with a plan that is made for it.
+/// Interpolates one host slice in place, out of core: the inverse of [`forward_out_of_core`].
 ///
 /// # Errors
-/// Returns the errors of [`forward_out_of_core`], for the same reasons.
+/// Fails under the conditions of [`forward_out_of_core`].
 pub fn inverse_out_of_core<F: DeviceField + FftField>(device: &Device, x: &mut [F], device_bytes: u64) -> Result<()> {
     match plan(device, x, device_bytes)? {
-        Some(mut plan) => plan.inverse(x),
+        Some(mut plan) => plan.inverse_host(x),
         None => Ok(()),
     }
 }
@@ -204,8 +217,8 @@ struct Pieces<F: DeviceField> {
     /// Along the columns of x, and along the rows of what the first step leaves.
     ntts: [Ntt<F>; 2],
     stream: PinnedPipeline<Mont<F>>,
-    /// What the pieces of the first step, each in as many blocks as the second has pieces, lie in; empty where the device failed
-    /// to give some of it back.
+    /// The pieces of the first step, each in one block for each piece of the second. Empty if the device failed to
+    /// return some of it.
     host: Vec<Vec<HostBuffer>>,
 }
 
@@ -273,7 +286,7 @@ impl<F: DeviceField + FftField> Pieces<F> {
             blocks = host_memory(device, grid, bytes, *secrecy)?;
         }
 
-        let mut factors = Factors::new(device, root, rows, width)?;
+        let mut twiddles = StepTwiddles::new(device, root, rows, width)?;
         let mut turned = Vec::with_capacity(blocks.len());
         for (i, mut parts) in blocks.into_iter().enumerate() {
             for (j, part) in parts.iter_mut().enumerate() {
@@ -286,8 +299,8 @@ impl<F: DeviceField + FftField> Pieces<F> {
                 let (mut piece, rest) = data.as_view_mut().split_at(len)?;
                 let mut out = rest.into_part(..len)?;
                 apply(first, width, queue, direction, &mut piece)?;
-                factors.multiply(queue, &mut piece)?;
-                let vector = factors.vector.on(queue);
+                twiddles.multiply(queue, &mut piece)?;
+                let vector = twiddles.vector.on(queue);
                 for at in (0..len).step_by(grid.block()) {
                     let block = at..at + grid.block();
                     vector.transpose(piece.view(block.clone())?, height, out.view_mut(block)?)?;
@@ -299,7 +312,7 @@ impl<F: DeviceField + FftField> Pieces<F> {
         while let Some(parts) = stream.next()? {
             turned.push(parts);
         }
-        drop(factors);
+        drop(twiddles);
 
         let mut written = false;
         let mut finished = Vec::with_capacity(grid.pieces()[1]);
@@ -372,7 +385,7 @@ fn host_memory(device: &Device, grid: Grid, bytes: usize, secrecy: Secrecy) -> R
     Ok(pieces)
 }
 
-/// A list with room for so many.
+/// A list with room for `len` items.
 fn list<T>(len: usize) -> Result<Vec<T>> {
     let mut list = Vec::new();
     match list.try_reserve_exact(len) {
@@ -384,18 +397,18 @@ fn list<T>(len: usize) -> Result<Vec<T>> {
     }
 }
 
-/// The factors w^(jk) between the two steps, of one piece after the other.
-struct Factors<F: DeviceField> {
+/// The twiddles w^(jk) between the two steps, of one piece after the other.
+struct StepTwiddles<F: DeviceField> {
     vector: Vector<F>,
     /// Row k of the piece whose turn it is: w^(jk) for its columns j.
     now: Buffer<Mont<F>>,
     /// w^(width · k) everywhere in row k: from a piece to the next.
     step: Buffer<Mont<F>>,
-    /// When the factors are those of the next piece.
+    /// When the twiddles are those of the next piece.
     ready: Event,
 }
 
-impl<F: DeviceField> Factors<F> {
+impl<F: DeviceField> StepTwiddles<F> {
     /// Those of the first of the pieces of `rows` rows and `width` columns.
     fn new(device: &Device, root: F, rows: usize, width: usize) -> Result<Self> {
         let vector = Vector::<F>::new(device);
@@ -421,7 +434,7 @@ impl<F: DeviceField> Factors<F> {
         Ok(Self { vector, now, step, ready })
     }
 
-    /// Multiplies the next piece by its factors.
+    /// Multiplies the next piece by its twiddles.
     fn multiply(&mut self, queue: &Queue, piece: &mut ViewMut<'_, Mont<F>>) -> Result<()> {
         let vector = self.vector.on(queue);
         queue.wait_for(&self.ready)?;

@@ -1,16 +1,19 @@
-//! Transforms from pinned host memory to pinned host memory: while one is computed, the next is on its way to the device
-//! and the last on its way back.
+//! Transforms of pinned host memory: the device computes one while the next arrives and the last returns.
 
 use std::fmt;
 
 use ark_ff::FftField;
-use evariste_backend::{Buffer, HostBuffer, PinnedPipeline, Queue, Secrecy};
+use evariste_backend::{Buffer, Error as DeviceError, HostBuffer, PinnedPipeline, Queue, Secrecy};
 use evariste_field::{DeviceField, Mont};
 
-use crate::{Error, Result, Transform, layout::Direction, transform::whole_elements};
+use crate::{
+    error::{Error, Result},
+    layout::Direction,
+    transform::{Transform, whole_elements},
+};
 
-/// A stream of transforms from pinned host memory and back: device memory and queues for three at a time, with as much
-/// scratch.
+/// Transforms of pinned host memory in a stream. It holds device memory and queues for three transforms at a time, and
+/// as much scratch.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_ntt::Error> {
@@ -26,7 +29,7 @@ use crate::{Error, Result, Transform, layout::Direction, transform::whole_elemen
 /// for i in 0..5u64 {
 ///     let mut host = device.host_buffer(1024 * Mont::<Fr>::BYTES, Transfer::Both, Secrecy::Public)?;
 ///     Mont::<Fr>::encode(&[Fr::from(i); 1024], &mut host);
-///     done += usize::from(pipeline.forward(host)?.is_some());
+///     done += usize::from(pipeline.forward_pinned(host)?.is_some());
 /// }
 /// while let Some(host) = pipeline.next()? {
 ///     done += 1;
@@ -44,42 +47,43 @@ pub struct Pipeline<'a, F: DeviceField> {
 }
 
 impl<'a, F: DeviceField + FftField> Pipeline<'a, F> {
-    /// Makes a pipeline for host memory with `batch` transforms each. The queue of `transform` is not used.
+    /// Makes a pipeline for host memory of `batch` transforms each. It uses queues of its own, not that of `transform`.
     ///
     /// # Errors
-    /// [`Error::Device`] if the device has no room for its memory, three times that of one call, or fails.
+    /// [`Error::Device`] if the device has no room for the memory of three calls, or fails.
     pub fn new(transform: Transform<'a, F>, batch: usize, secrecy: Secrecy) -> Result<Self> {
         let len = transform.plan().size().saturating_mul(batch);
         let stream = PinnedPipeline::new(transform.plan().device(), len, secrecy)?;
         Ok(Self { transform, stream, len })
     }
 
-    /// Queues a forward transform of what `host` holds in the device's form ([`encode`](evariste_backend::Element::encode)),
-    /// once it is on the device, and its way back into the same memory, which must be for both directions. Gives the result
-    /// of an earlier call when all memory is in use, in the order of the calls.
+    /// Queues the copy of `host` to the device, its forward transform, and the copy back into the same memory. `host`
+    /// must allow both directions and hold elements in the device's form
+    /// ([`encode`](evariste_backend::Element::encode)). Once all device memory is in use, each call returns the oldest
+    /// result.
     ///
     /// # Errors
-    /// [`Error::HostBytes`] if `host` is no whole number of elements; [`Error::Length`] unless it has those of `batch`
-    /// transforms, or if these are no whole number of matrices where the transform is of columns; [`Error::ZeroCoset`] if
-    /// the transform is on the coset of 0; [`Error::TooLarge`] for 2^32 elements or more; [`Error::Device`] if `host` is
-    /// not for both directions or belongs to another device, if scratch memory is exhausted, or if the device fails. `host`
-    /// is dropped then; the results of earlier calls are given by later ones, but for one that the device failed to give.
-    pub fn forward(&mut self, host: HostBuffer) -> Result<Option<HostBuffer>> {
+    /// [`Error::ZeroCoset`] if the transform is on the coset of 0; [`Error::TooLarge`] for 2^32 elements or more;
+    /// [`Error::Device`] if `host` has another length than `batch` transforms, or than whole matrices for a transform
+    /// of columns; if it does not allow both directions or belongs to another device; if scratch memory is exhausted;
+    /// or if the device fails. `host` is dropped then. Later calls return earlier results, except one that the device
+    /// failed to return.
+    pub fn forward_pinned(&mut self, host: HostBuffer) -> Result<Option<HostBuffer>> {
         self.run(host, Direction::Forward)
     }
 
-    /// Does what [`Pipeline::forward`] does, with inverse transforms.
+    /// Queues an inverse transform, as [`Pipeline::forward_pinned`] queues a forward one.
     ///
     /// # Errors
-    /// Returns the errors of [`Pipeline::forward`], for the same reasons.
-    pub fn inverse(&mut self, host: HostBuffer) -> Result<Option<HostBuffer>> {
+    /// Fails under the conditions of [`Pipeline::forward_pinned`].
+    pub fn inverse_pinned(&mut self, host: HostBuffer) -> Result<Option<HostBuffer>> {
         self.run(host, Direction::Inverse)
     }
 
     fn run(&mut self, host: HostBuffer, direction: Direction) -> Result<Option<HostBuffer>> {
         let (expected, actual) = (self.len, whole_elements::<F>(&host)?);
         if actual != expected {
-            return Err(Error::Length { expected, actual });
+            return Err(DeviceError::length("the host memory of a pipeline", expected, actual).into());
         }
         let transform = self.transform.clone();
         let done = self.stream.run(vec![host], |queue: &Queue, data: &mut Buffer<Mont<F>>| {
@@ -89,7 +93,7 @@ impl<'a, F: DeviceField + FftField> Pipeline<'a, F> {
         Ok(done.and_then(only))
     }
 
-    /// Waits for the oldest result that was not given yet, if there is one.
+    /// Waits for the oldest pending result and returns it; `None` if none is pending.
     ///
     /// # Errors
     /// [`Error::Device`] if the device failed in that transform or its copies.

@@ -1,28 +1,30 @@
-//! What transforms are mostly for: products of polynomials, and low-degree extensions.
+//! Products of polynomials and low-degree extensions.
 
 use std::{fmt, sync::Arc};
 
 use ark_ff::FftField;
-use evariste_backend::{Buffer, Lazy, Queue, Secrecy, View, ViewMut};
+use evariste_backend::{Buffer, Error as DeviceError, Lazy, Queue, Secrecy, View, ViewMut};
 use evariste_field::{DeviceField, Mont};
 
 use crate::{
-    Config, Error, Ntt, Order, Result,
+    config::NttConfig,
+    error::{Error, Result},
     layout::Direction,
-    reverse_bits,
+    order::{Order, reverse_bits},
+    plan::Ntt,
     tables::unity,
-    transform::{Ends, Run},
+    transform::{PassBuffers, Run},
 };
 
 impl<F: DeviceField + FftField> Ntt<F> {
-    /// Multiplies two polynomials, given by their coefficients from the constant term on: gives `a.len() + b.len() − 1`
-    /// coefficients; none if one of them has none. Secret if one of them is. Two transforms, a multiplication and a
-    /// transform back, none of which reorders.
+    /// Multiplies two polynomials, given by their coefficients from the constant term on. The product has
+    /// `a.len() + b.len() − 1` coefficients, or none if a factor has none. It is secret if a factor is. The cost is two
+    /// transforms, a multiplication and an inverse transform, all without reordering.
     ///
     /// # Errors
     /// [`Error::TooLarge`] if the product has more coefficients than [`Ntt::size`]; [`Error::Device`] if a factor lies
-    /// on another device, if there is no room for two vectors of [`Ntt::size`] elements with their scratch and for the
-    /// product, or if the device fails.
+    /// on another device, if memory for two vectors of [`Ntt::size`] elements, their scratch and the product is
+    /// exhausted, or if the device fails.
     pub fn product<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -37,7 +39,7 @@ impl<F: DeviceField + FftField> Ntt<F> {
         }
         let len = a.len() + b.len() - 1;
         if len > self.size() {
-            return Err(Error::TooLarge { expected: self.size().ilog2(), actual: len as u64 });
+            return Err(Error::TooLarge { expected: self.size() as u64, actual: len as u64 });
         }
         let secrecy = Secrecy::of([a.secrecy(), b.secrecy()]);
         let evaluate = |factor| -> Result<_> {
@@ -60,7 +62,7 @@ fn pad<F: DeviceField>(queue: &Queue, x: View<'_, Mont<F>>, out: ViewMut<'_, Mon
     Ok(queue.clear(&mut zeros)?)
 }
 
-/// log₂ of the most cosets that are done one after the other: a plan keeps the powers of so many.
+/// log₂ of the most cosets transformed one after the other: a plan keeps the powers of this number.
 const MAX_LOG_COSETS: u32 = 4;
 
 /// Elements from which on more than two cosets are done so: below, launches take longer than what they save.
@@ -74,15 +76,17 @@ enum Evaluation<'a, F: DeviceField> {
     Whole(Option<Run<'a, F>>, Option<Buffer<Mont<F>>>),
 }
 
-/// Computes low-degree extensions: from the values of a polynomial on the subgroup of order n those on a coset of the
-/// subgroup of order n·2^`log_blowup`, of several polynomials one after the other, or side by side as the columns of
-/// matrices.
+/// A plan for low-degree extensions. It takes the values of a polynomial on the subgroup of order n to its values on a
+/// coset of the subgroup of order n·2^`log_blowup`. Several polynomials lie one after the other, or side by side as the
+/// columns of matrices.
 ///
-/// In bit-reversed order the values are those on 2^`log_blowup` cosets of the subgroup of order n, one after the other: they take
-/// as many transforms of n elements as these are, each of which reads the coefficients and writes where the values belong, so
-/// that nothing is padded or moved. Beside the values, the coefficients take memory. In natural order, beyond a blow-up of 16, and
-/// for a few hundred elements, one transform of n·2^`log_blowup` elements is done, behind zeros, which takes more arithmetic and, in
-/// natural order, scratch as long as the values; its plan is made at the first use.
+/// In bit-reversed order the values form 2^`log_blowup` blocks, one for each coset of the subgroup of order n. A
+/// transform of n elements computes each block from the coefficients and writes it to its place: nothing is padded or
+/// moved. Only the coefficients take further memory.
+///
+/// In natural order, for blow-ups above 16, and for a few hundred elements, one transform of n·2^`log_blowup` elements
+/// works on coefficients padded with zeros. This takes more arithmetic, and in natural order scratch of the size of the
+/// values. Its plan is made at the first use.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_ntt::Error> {
@@ -104,13 +108,15 @@ enum Evaluation<'a, F: DeviceField> {
 pub struct LowDegreeExtension<F: DeviceField> {
     small: Ntt<F>,
     log_blowup: u32,
-    /// Of all values at once: for natural order, for many cosets of few elements, and for single values, from the first such use on.
+    /// Of all values at once: for natural order, for many cosets of few elements, and for single values, from the first
+    /// such use on.
     large: Arc<Lazy<Ntt<F>>>,
     columns: usize,
 }
 
 impl<F: DeviceField + FftField> LowDegreeExtension<F> {
-    /// Makes a plan for extending 2^`log_n` values to 2^(`log_n` + `log_blowup`), on a queue (`&device` is its default one).
+    /// Makes a plan that extends 2^`log_n` values to 2^(`log_n` + `log_blowup`), on a queue; `&device` stands for its
+    /// default queue.
     ///
     /// # Errors
     /// [`Error::TwoAdicity`] if the field has no root of unity of order 2^(`log_n` + `log_blowup`); [`Error::TooLarge`]
@@ -118,30 +124,30 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
     /// if a kernel does not compile, or if the device fails.
     pub fn new(queue: impl Into<Queue>, log_n: u32, log_blowup: u32) -> Result<Self> {
         let queue = queue.into();
-        Ntt::<F>::required_bytes(queue.device(), log_n.saturating_add(log_blowup), 1, Config::default())?;
+        Ntt::<F>::required_bytes(queue.device(), log_n.saturating_add(log_blowup), 1, NttConfig::default())?;
         Ok(Self { small: Ntt::new(queue, log_n)?, log_blowup, large: Arc::default(), columns: 1 })
     }
 
-    /// Extends the columns of matrices of n rows and `count` columns, stored by rows (unless set, runs of n elements). An element
-    /// of an extension field is as many columns as it has coefficients: [`View::flattened`].
+    /// Extends the columns of matrices of n rows and `count` columns, stored by rows; the default is runs of n
+    /// elements. An extension-field element of d coefficients is d columns of [`View::flattened`].
     #[must_use]
     pub fn columns(mut self, count: usize) -> Self {
         self.columns = count;
         self
     }
 
-    /// Gives the same plans on a queue of their own, as [`Ntt::on`] does.
+    /// Returns the same plan on another queue of its device.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { small: self.small.on(queue), ..self.clone() }
     }
 
-    /// Compiles what extensions to values in an order need, side by side, with the tables for values on the coset of `generator`, so
-    /// that calls compile nothing. They may still do where a few hundred elements are extended, and for that one plan more.
+    /// Compiles the kernels of extensions to an order, side by side, and computes the tables of the coset of
+    /// `generator`. Later calls compile nothing, except the first extension of a few hundred elements.
     ///
     /// # Errors
-    /// [`Error::ZeroCoset`] if `generator` is 0; [`Error::Device`] if tables find no memory, if a kernel does not compile, or if the
-    /// device fails.
+    /// [`Error::ZeroCoset`] if `generator` is 0; [`Error::Device`] if memory is exhausted, if a kernel does not
+    /// compile, or if the device fails.
     pub fn prepare(&self, generator: F, order: Order) -> Result<()> {
         let columns = self.columns;
         self.small.transform().columns(columns).prepare()?;
@@ -154,22 +160,20 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
         self.large()?.coset(generator).columns(columns).output(order).prepare()
     }
 
-    /// The generator of the `i`-th coset of the small subgroup whose values are had in bit-reversed order.
+    /// The generator of the `i`-th coset of the small subgroup, in the order of blocks of values.
     fn coset(&self, generator: F, i: u32) -> Result<F> {
         let root = unity::<F>(self.small.size().ilog2() + self.log_blowup)?;
         Ok(generator * root.pow([u64::from(reverse_bits(i, self.log_blowup))]))
     }
 
-    /// Gives the values on the coset `generator`·H, |H| = n·2^`log_blowup`, in an order, of the polynomial of degree
-    /// below n whose values on the subgroup of order n, in natural order, are `values`; of each polynomial, where there
-    /// are several runs of n or several columns. The values of each run, or the matrix of those of each matrix, follow
-    /// each other.
+    /// Extends polynomials of degree below n. `values` are their values on the subgroup of order n, in natural order.
+    /// The result is their values on the coset `generator`·H, |H| = n·2^`log_blowup`, in `order`. The results of runs,
+    /// or of matrices, follow each other.
     ///
     /// # Errors
-    /// [`Error::Length`] unless `values` has a multiple of n elements, or with columns of n · `count`;
-    /// [`Error::TooLarge`] for 2^32 results or more; [`Error::ZeroCoset`] if `generator` is 0; [`Error::Device`] if the
-    /// values lie on another device, if memory is exhausted, if a kernel does not compile at its first use, or if the
-    /// device fails.
+    /// [`Error::TooLarge`] for 2^32 results or more; [`Error::ZeroCoset`] if `generator` is 0; [`Error::Device`] unless
+    /// the length is a multiple of n, times the number of columns; if the values lie on another device; if memory is
+    /// exhausted; if a kernel does not compile at its first use; or if the device fails.
     pub fn extend<'a>(
         &self,
         values: impl Into<View<'a, Mont<F>>>,
@@ -183,13 +187,12 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
         Ok(out)
     }
 
-    /// Does what [`LowDegreeExtension::extend`] does, into `out`, which has 2^`log_blowup` times as many elements as
-    /// `values`.
+    /// Extends polynomials as [`LowDegreeExtension::extend`] does, into `out`, which has 2^`log_blowup` times the
+    /// length of `values`.
     ///
     /// # Errors
-    /// [`Error::Device`] if `out` has another length, with nothing written; and the errors of
-    /// [`LowDegreeExtension::extend`], for the same reasons. Nothing has been written then either, unless the device
-    /// failed.
+    /// [`Error::Device`] if `out` has another length. Otherwise it fails under the conditions of
+    /// [`LowDegreeExtension::extend`]. Nothing is written then, unless the device failed.
     pub fn extend_into<'a, 'b>(
         &self,
         values: impl Into<View<'a, Mont<F>>>,
@@ -213,17 +216,17 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
                 // What the values will lie in is free until then.
                 let scratch = Some(out.view_mut(..values.len())?);
                 let data = coefficients.as_view_mut();
-                inverse.launch_all(values.len(), Ends { source: Some(values), data, scratch })?;
+                inverse.launch_all(values.len(), PassBuffers { source: Some(values), data, scratch })?;
             }
         }
         self.evaluate_by(evaluation, coefficients.as_view(), out)
     }
 
-    /// Does what [`LowDegreeExtension::extend`] does, for polynomials given by their n coefficients, from the constant
-    /// term on.
+    /// Evaluates polynomials on the coset, as [`LowDegreeExtension::extend`] does, from their n coefficients, the
+    /// constant term first.
     ///
     /// # Errors
-    /// Returns the errors of [`LowDegreeExtension::extend`], for the same reasons.
+    /// Fails under the conditions of [`LowDegreeExtension::extend`].
     pub fn evaluate<'a>(
         &self,
         coefficients: impl Into<View<'a, Mont<F>>>,
@@ -237,10 +240,10 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
         Ok(out)
     }
 
-    /// Does what [`LowDegreeExtension::evaluate`] does, into `out`, as [`LowDegreeExtension::extend_into`].
+    /// Evaluates polynomials as [`LowDegreeExtension::evaluate`] does, into `out`.
     ///
     /// # Errors
-    /// Returns the errors of [`LowDegreeExtension::extend_into`], for the same reasons.
+    /// Fails under the conditions of [`LowDegreeExtension::extend_into`].
     pub fn evaluate_into<'a, 'b>(
         &self,
         coefficients: impl Into<View<'a, Mont<F>>>,
@@ -273,11 +276,11 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
         device.expect_same("what is extended", given.device())?;
         let unit = self.small.size().saturating_mul(self.columns);
         if if unit == 0 { !given.is_empty() } else { !given.len().is_multiple_of(unit) } {
-            return Err(Error::Length { expected: unit, actual: given.len() });
+            return Err(DeviceError::length("what is extended, a multiple of", unit, given.len()).into());
         }
         let len = (given.len() as u64).saturating_mul(1 << self.log_blowup);
         if u32::try_from(len).is_err() {
-            return Err(Error::TooLarge { expected: 32, actual: len });
+            return Err(Error::TooLarge { expected: u32::MAX.into(), actual: len });
         }
         if generator.is_zero() {
             return Err(Error::ZeroCoset);
@@ -285,8 +288,8 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
         Ok(len as usize)
     }
 
-    /// Makes everything ready for the values of polynomials with as many coefficients as `given` has elements, so that no launch
-    /// is refused when others are under way.
+    /// Prepares the evaluation of polynomials with the coefficients `given`, so that no launch fails while others are
+    /// queued.
     fn ready(
         &self,
         given: View<'_, Mont<F>>,
@@ -322,7 +325,7 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
         match evaluation {
             Evaluation::Cosets(runs) => runs.iter().enumerate().try_for_each(|(i, run)| {
                 let data = out.view_mut(i * unit..)?;
-                run.launch_all(coefficients.len(), Ends { source: Some(coefficients), data, scratch: None })
+                run.launch_all(coefficients.len(), PassBuffers { source: Some(coefficients), data, scratch: None })
             }),
             Evaluation::Whole(run, mut scratch) => {
                 for (i, start) in (0..out.len()).step_by(unit << self.log_blowup).enumerate() {
@@ -331,7 +334,7 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
                 }
                 let Some(run) = run else { return Ok(()) };
                 let scratch = scratch.as_mut().map(Buffer::as_view_mut);
-                run.launch_all(out.len(), Ends { source: None, data: out, scratch })
+                run.launch_all(out.len(), PassBuffers { source: None, data: out, scratch })
             }
         }
     }

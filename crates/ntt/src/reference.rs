@@ -1,12 +1,12 @@
-//! The transform by its definition, to compare with.
+//! Transforms by their definition, as a reference.
 
 use ark_ff::{FftField, Field};
 use evariste_field::two_adic_root;
 
-use crate::{Order, reverse_bits};
+use crate::order::{Order, reverse_bits};
 
-/// Gives the primitive root of unity of order 2^`log_n` that all transforms use: that of [`two_adic_root`], squared down. `None`
-/// beyond the field's two-adicity, and where the field has no such root.
+/// Returns the primitive root of unity of order 2^`log_n` of all transforms: [`two_adic_root`], squared down. `None` if
+/// `log_n` exceeds the field's two-adicity, or if the field has no such root.
 pub fn root_of_unity<F: FftField>(log_n: u32) -> Option<F> {
     let squarings = F::TWO_ADICITY.checked_sub(log_n)?;
     if log_n == 0 {
@@ -30,7 +30,7 @@ pub fn horner<F: Field>(x: &[F], z: F) -> F {
     x.iter().rev().fold(F::ZERO, |sum, x| sum * z + x)
 }
 
-/// Brings elements from one order to another; their number is a power of two.
+/// Reorders elements; their number must be a power of two.
 pub fn reorder<T: Copy>(x: &[T], from: Order, to: Order) -> Vec<T> {
     if from == to {
         return x.to_vec();
@@ -39,7 +39,8 @@ pub fn reorder<T: Copy>(x: &[T], from: Order, to: Order) -> Vec<T> {
     (0..x.len() as u32).map(|i| x[reverse_bits(i, log_n) as usize]).collect()
 }
 
-/// Multiplies two polynomials, by coefficients from the constant term on; the product has none if one of them has none.
+/// Multiplies two polynomials, given by their coefficients from the constant term on. The product is empty if a factor
+/// is.
 pub fn product<F: FftField>(a: &[F], b: &[F]) -> Vec<F> {
     let len = if a.is_empty() || b.is_empty() { 0 } else { a.len() + b.len() - 1 };
     let mut product = vec![F::ZERO; len];
@@ -52,11 +53,16 @@ pub fn product<F: FftField>(a: &[F], b: &[F]) -> Vec<F> {
 #[cfg(test)]
 mod tests {
     use ark_ff::{AdditiveGroup, Fp64, Fp384, MontBackend, MontConfig};
-    use evariste_backend::{Device, Secrecy};
+    use evariste_backend::{Device, Error as DeviceError, Secrecy};
     use evariste_field::{DeviceField, Mont};
 
     use super::*;
-    use crate::{Error, Ntt, OutOfCore, inverse};
+    use crate::{
+        error::Error,
+        host::{forward_host, inverse_host},
+        out_of_core::OutOfCore,
+        plan::Ntt,
+    };
 
     /// 2 is 6², and so of order 8.
     #[derive(MontConfig)]
@@ -83,7 +89,7 @@ mod tests {
         let n = 1usize << log_n;
         let x: Vec<F> = (1..=n as u64).map(F::from).collect();
         let mut y = x.clone();
-        crate::forward(&Device::cpu(), &mut y).unwrap();
+        forward_host(&Device::cpu(), &mut y).unwrap();
         let all = (1..).map(F::from).filter(|root| root.pow([n as u64]) == F::ONE);
         let mut expected: Vec<F> = all.take(n).map(|root| horner(&x, root)).collect();
         let mut found = y.clone();
@@ -91,7 +97,7 @@ mod tests {
         found.sort_unstable();
         assert_eq!(found, expected, "2^{log_n}");
         assert_eq!(y, forward(&x, F::ONE));
-        inverse(&Device::cpu(), &mut y).unwrap();
+        inverse_host(&Device::cpu(), &mut y).unwrap();
         assert_eq!(y, x);
     }
 
@@ -101,7 +107,7 @@ mod tests {
         check::<P384>(0);
         assert_eq!(root_of_unity::<P384>(1), Some(-P384::ONE));
         let mut x = [P384::from(3), P384::from(5)];
-        crate::forward(&Device::cpu(), &mut x).unwrap();
+        forward_host(&Device::cpu(), &mut x).unwrap();
         assert_eq!(x, [8, -2].map(P384::from));
         let refused = Ntt::<Square>::new(&Device::cpu(), 5).unwrap_err();
         assert_eq!(refused, Error::TwoAdicity { expected: 4, actual: 5 });
@@ -111,7 +117,7 @@ mod tests {
     fn a_field_without_a_root_is_an_error() {
         let error = Error::NoRoot { field: std::any::type_name::<Composite>() };
         assert_eq!(Ntt::<Composite>::new(&Device::cpu(), 1).unwrap_err(), error);
-        assert_eq!(crate::forward(&Device::cpu(), &mut [Composite::ZERO; 2]), Err(error));
+        assert_eq!(forward_host(&Device::cpu(), &mut [Composite::ZERO; 2]), Err(error));
     }
 
     /// The least memory that the error names is enough, and one byte less is not.
@@ -121,12 +127,15 @@ mod tests {
         let device = Device::cpu();
         for log_n in 0..=16 {
             let plan = |bytes: u64| OutOfCore::<F>::new(&device, log_n, bytes, Secrecy::Public);
-            let Error::InsufficientMemory { expected, actual: 0 } = plan(0).unwrap_err() else { panic!("of nothing") };
-            let refused = plan(expected - 1).unwrap_err();
-            assert_eq!(refused, Error::InsufficientMemory { expected, actual: expected - 1 }, "2^{log_n}");
+            let Error::Device(DeviceError::InsufficientMemory { needed, available: 0 }) = plan(0).unwrap_err() else {
+                panic!("of nothing")
+            };
+            let refused = plan(needed - 1).unwrap_err();
+            let expected = DeviceError::InsufficientMemory { needed, available: needed - 1 };
+            assert_eq!(refused, Error::Device(expected), "2^{log_n}");
             let x: Vec<F> = (0..1 << log_n).map(F::from).collect();
             let (mut y, mut data) = (x.clone(), device.upload::<Mont<F>>(&x).unwrap());
-            plan(expected).unwrap().forward(&mut y).unwrap();
+            plan(needed).unwrap().forward_host(&mut y).unwrap();
             Ntt::new(&device, log_n).unwrap().forward(&mut data).unwrap();
             assert_eq!(y, data.to_vec().unwrap(), "2^{log_n}");
         }

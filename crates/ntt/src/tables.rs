@@ -1,4 +1,4 @@
-//! What a plan computes before the first transform: roots, factors between passes, powers of cosets' generators.
+//! The tables of a plan: roots, twiddles between passes, powers of coset generators.
 
 use std::{any::type_name, sync::Arc};
 
@@ -7,15 +7,16 @@ use evariste_backend::{Arg, Buffer, Kernel, Queue, Ready, ViewMut};
 use evariste_field::{DeviceField, Mont, Vector, shoup_constants, source};
 
 use crate::{
-    Error, Result, Twiddles,
+    config::Twiddles,
+    error::{Error, Result},
     layout::{Direction, Layout},
-    pass,
+    pass::twiddle,
     reference::root_of_unity,
 };
 
-/// Factors between the passes of one direction.
-pub(crate) struct Factors<F: DeviceField> {
-    pub(crate) factors: Buffer<Mont<F>>,
+/// PassTwiddles between the passes of one direction.
+pub(crate) struct PassTwiddles<F: DeviceField> {
+    pub(crate) table: Buffer<Mont<F>>,
     /// When they are there, and the plan's roots too.
     pub(crate) ready: Ready,
 }
@@ -45,8 +46,9 @@ pub(crate) fn inverted<F: FftField>(x: F) -> F {
     x.inverse().unwrap_or(F::ONE)
 }
 
-/// The roots within passes as known constants, forward then inverse, and n⁻¹. Behind them stand what some kernels multiply by: the
-/// roots as factors of [`source::wgsl_lazy`], or where others are powers of two, both directions' roots all around the circle.
+/// The roots within passes as known constants, forward then inverse, and n⁻¹. Behind them stand what some kernels
+/// multiply by: the roots as factors of [`source::wgsl_lazy`], or where others are powers of two, both directions'
+/// roots all around the circle.
 pub(crate) fn roots<F: DeviceField + FftField>(layout: &Layout) -> Result<Vec<u32>> {
     let root = unity::<F>(layout.log_roots())?;
     let roots = |count| {
@@ -62,7 +64,7 @@ pub(crate) fn roots<F: DeviceField + FftField>(layout: &Layout) -> Result<Vec<u3
             root.store(&mut limbs[at..]);
         }
     };
-    if layout.lazy {
+    if layout.partially_reduced {
         append(&mut roots(layout.roots()).map(|root| root * factor_of_parts::<F>(layout)));
     } else if layout.root_shift.is_some() {
         append(&mut roots(2 * layout.roots()));
@@ -70,39 +72,36 @@ pub(crate) fn roots<F: DeviceField + FftField>(layout: &Layout) -> Result<Vec<u3
     Ok(limbs)
 }
 
-/// What constants are multiplied by for products of parts, or 1 where there are none.
+/// The factor of constants in partially reduced products, or 1 without these.
 fn factor_of_parts<F: DeviceField>(layout: &Layout) -> F {
-    source::wgsl_lazy_factor().filter(|_| layout.lazy).unwrap_or(F::ONE)
+    source::wgsl_lazy_factor().filter(|_| layout.partially_reduced).unwrap_or(F::ONE)
 }
 
 /// Elements of the table that [`roots`] makes.
 pub(crate) fn roots_len(layout: &Layout) -> usize {
-    let more = if layout.lazy { 2 } else { 4 * usize::from(layout.root_shift.is_some()) };
+    let more = if layout.partially_reduced { 2 } else { 4 * usize::from(layout.root_shift.is_some()) };
     3 * (2 * layout.roots() + 1) + more * layout.roots()
 }
 
-/// The tables of the factors between the passes of one direction. Those of the inverse's first pass have the factor n⁻¹.
-pub(crate) fn factors<F: DeviceField + FftField>(
+/// The twiddles between the passes of one direction. Those of the inverse's first pass include n⁻¹.
+pub(crate) fn pass_twiddles<F: DeviceField + FftField>(
     queue: &Queue,
     layout: &Layout,
     vector: &Vector<F>,
     direction: Direction,
-) -> Result<Factors<F>> {
+) -> Result<PassTwiddles<F>> {
     let inverse = direction == Direction::Inverse;
     let (starts, len) = layout.twiddles();
     let device = queue.device();
-    let mut factors = device.alloc(len)?;
-    let fill = |params: &pass::twiddles::Params,
-                quotients,
-                powers: &Buffer<Mont<F>>,
-                factors: &mut Buffer<Mont<F>>|
-     -> Result<()> {
-        let kernel = Kernel::new(device, pass::twiddles::spec::<F>(quotients))?;
-        let groups = u64::from(params.len).div_ceil(u64::from(kernel.spec().threads));
-        let args = &mut [Arg::read(powers), Arg::write(factors)];
-        // SAFETY: exponents are below n, so inside both tables; the places of this pass lie inside `factors`.
-        Ok(unsafe { kernel.launch(queue, groups, params, args) }?)
-    };
+    let mut table = device.alloc(len)?;
+    let fill =
+        |params: &twiddle::Params, quotients, powers: &Buffer<Mont<F>>, table: &mut Buffer<Mont<F>>| -> Result<()> {
+            let kernel = Kernel::new(device, twiddle::spec::<F>(quotients))?;
+            let groups = u64::from(params.len).div_ceil(u64::from(kernel.spec().threads));
+            let args = &mut [Arg::read(powers), Arg::write(table)];
+            // SAFETY: exponents are below n, so inside both tables; the places of this pass lie inside `table`.
+            Ok(unsafe { kernel.launch(queue, groups, params, args) }?)
+        };
     let between = &starts[..starts.len().saturating_sub(1)];
     for (i, &(start, left)) in between.iter().enumerate() {
         let root = unity::<F>(layout.log_n)?;
@@ -117,7 +116,7 @@ pub(crate) fn factors<F: DeviceField + FftField>(
         };
         match layout.twiddles {
             // Of the kernel that multiplies them.
-            _ if i < layout.halvings => two_level(factors.view_mut(start..start + layout.powers())?, F::ONE, F::ONE)?,
+            _ if i < layout.halvings => two_level(table.view_mut(start..start + layout.powers())?, F::ONE, F::ONE)?,
             Twiddles::Stored | Twiddles::StoredWithQuotients => {
                 let quotients = layout.twiddles == Twiddles::StoredWithQuotients;
                 let mut powers = device.alloc(layout.powers())?;
@@ -126,11 +125,11 @@ pub(crate) fn factors<F: DeviceField + FftField>(
                 let len = 1 + (((1u32 << rows) - 1) << left);
                 if !quotients {
                     let end = start + len as usize;
-                    queue.write(factors.view_mut(end..=end)?, &[inverted(factor)])?;
+                    queue.write(table.view_mut(end..=end)?, &[inverted(factor)])?;
                 }
                 let (at, shift) = (start as u32, layout.log_n - left - rows);
-                let params = pass::twiddles::Params { len, at, log_columns: left, shift, split };
-                fill(&params, quotients, &powers, &mut factors)?;
+                let params = twiddle::Params { len, at, log_columns: left, shift, split };
+                fill(&params, quotients, &powers, &mut table)?;
             }
             Twiddles::HalfStored => {
                 let mut powers = device.alloc(layout.powers())?;
@@ -138,23 +137,23 @@ pub(crate) fn factors<F: DeviceField + FftField>(
                 // One row, of all j below half of the order of what is left to transform.
                 let log_columns = left + layout.log_rows[i] - 1;
                 let (at, shift) = (start as u32, layout.log_n - log_columns - 1);
-                let params = pass::twiddles::Params { len: 1 + (1 << log_columns), at, log_columns, shift, split };
-                fill(&params, false, &powers, &mut factors)?;
+                let params = twiddle::Params { len: 1 + (1 << log_columns), at, log_columns, shift, split };
+                fill(&params, false, &powers, &mut table)?;
             }
             Twiddles::TwoLevel => {
-                two_level(factors.view_mut(start..start + layout.powers())?, of_parts, of_parts)?;
+                two_level(table.view_mut(start..start + layout.powers())?, of_parts, of_parts)?;
             }
             Twiddles::TwoPowers => {
                 let done = layout.log_n - left - layout.log_rows[i];
-                queue.write(factors.view_mut(start..start + 2)?, &[factor, root.pow([1 << done])])?;
+                queue.write(table.view_mut(start..start + 2)?, &[factor, root.pow([1 << done])])?;
             }
             Twiddles::BinaryPowers | Twiddles::OnTheFly => {
                 let count = if layout.twiddles == Twiddles::OnTheFly { 1 } else { layout.log_n as usize + 1 };
                 let powers = std::iter::successors(Some(root), |power| Some(power.square())).take(count);
                 let powers: Vec<F> = powers.collect();
-                queue.write(factors.view_mut(start..start + 1 + count)?, &[&[factor], &powers[..]].concat())?;
+                queue.write(table.view_mut(start..start + 1 + count)?, &[&[factor], &powers[..]].concat())?;
             }
         }
     }
-    Ok(Factors { factors, ready: Ready::behind(queue)? })
+    Ok(PassTwiddles { table, ready: Ready::behind(queue)? })
 }

@@ -3,18 +3,22 @@
 use std::{ops::Range, sync::Arc};
 
 use ark_ff::FftField;
-use evariste_backend::{Arg, Buffer, Element, HostBuffer, Kernel, Queue, Secrecy, View, ViewMut, parallel};
+use evariste_backend::{
+    Arg, Buffer, Element, Error as DeviceError, HostBuffer, Kernel, Queue, Secrecy, View, ViewMut, parallel,
+};
 use evariste_field::{DeviceField, Mont};
 
 use crate::{
-    Error, Ntt, Order, Result,
-    layout::{Batch, Direction, Domain, Layout, Pass, Place},
-    pass::{Params, Shape},
-    tables::{Coset, Factors},
+    error::{Error, Result},
+    layout::{Batch, BufferRole, Direction, Domain, Layout, Pass},
+    order::Order,
+    pass::{KernelVariant, Params},
+    plan::Ntt,
+    tables::{Coset, PassTwiddles},
 };
 
-/// One way of applying a plan: the orders of the data, the coset, columns, and the queue. Each is set on it, then
-/// [`Transform::forward`] or [`Transform::inverse`] does the work.
+/// One way of applying a plan: orders, coset, columns and queue. Set these, then call [`Transform::forward`] or
+/// [`Transform::inverse`].
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_ntt::Error> {
@@ -45,44 +49,77 @@ pub struct Transform<'a, F: DeviceField> {
     pub(crate) queue: &'a Queue,
 }
 
+impl<F: DeviceField + FftField> Ntt<F> {
+    /// Evaluates each run of [`Ntt::size`] elements of `data` in place, natural order to natural order.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] for 2^32 elements or more; [`Error::Device`] if the length is no multiple of [`Ntt::size`],
+    /// if the data lies on another device, if scratch memory is exhausted, or if the device fails. The data is
+    /// unchanged then, unless the device failed between the passes.
+    pub fn forward<'d>(&self, data: impl Into<ViewMut<'d, Mont<F>>>) -> Result<()> {
+        self.transform().forward(data)
+    }
+
+    /// Interpolates each run in place: the inverse of [`Ntt::forward`], n⁻¹ included.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] for 2^32 elements or more; [`Error::Device`] if the length is no multiple of [`Ntt::size`],
+    /// if the data lies on another device, if scratch memory is exhausted, or if the device fails. The data is
+    /// unchanged then, unless the device failed between the passes.
+    pub fn inverse<'d>(&self, data: impl Into<ViewMut<'d, Mont<F>>>) -> Result<()> {
+        self.transform().inverse(data)
+    }
+
+    /// Starts a transform: set orders, a coset, columns or a queue on it, then apply it.
+    pub fn transform(&self) -> Transform<'_, F> {
+        let order = Order::Natural;
+        Transform { plan: self, input: order, output: order, coset: F::ONE, columns: None, queue: self.queue() }
+    }
+
+    /// Starts a transform on the coset of `generator`.
+    pub fn coset(&self, generator: F) -> Transform<'_, F> {
+        self.transform().coset(generator)
+    }
+}
+
 impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     pub(crate) fn plan(&self) -> &'a Ntt<F> {
         self.plan
     }
 
-    /// Sets the order of the data before the transform (natural unless set).
+    /// Sets the order of the data before the transform; the default is natural.
     pub fn input(mut self, order: Order) -> Self {
         self.input = order;
         self
     }
 
-    /// Sets the order of the data after the transform (natural unless set).
+    /// Sets the order of the data after the transform; the default is natural.
     pub fn output(mut self, order: Order) -> Self {
         self.output = order;
         self
     }
 
-    /// Sets the generator of the coset on which values are taken (1 unless set: the subgroup itself).
+    /// Sets the generator of the coset of evaluation points; the default is 1, the subgroup itself.
     pub fn coset(mut self, generator: F) -> Self {
         self.coset = generator;
         self
     }
 
-    /// Makes it transform the columns of a matrix of [`Ntt::size`] rows and `count` columns, stored by rows; of each,
-    /// where the data has several such matrices (unless set, runs of [`Ntt::size`] elements are transformed).
+    /// Transforms the columns of matrices of [`Ntt::size`] rows and `count` columns, stored by rows, one matrix after
+    /// the other. The default is to transform runs of [`Ntt::size`] elements.
     pub fn columns(mut self, count: usize) -> Self {
         self.columns = Some(count);
         self
     }
 
-    /// Sets the queue to work on (the plan's unless set), as all other settings of this transform are set.
+    /// Sets the queue; the default is the plan's.
     pub fn on(mut self, queue: &'a Queue) -> Self {
         self.queue = queue;
         self
     }
 
-    /// Compiles what forward and inverse transforms like this one need, in place and into other memory, side by side, and computes
-    /// their tables, so that calls compile nothing.
+    /// Compiles the kernels of forward and inverse transforms like this one, in place and into other memory, side by
+    /// side. It also computes their tables. Later calls compile nothing.
     ///
     /// ```
     /// # fn main() -> Result<(), evariste_ntt::Error> {
@@ -99,8 +136,8 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::ZeroCoset`] if the generator of the coset is 0; [`Error::Device`] if tables find no memory, if a kernel does not
-    /// compile, or if the device fails.
+    /// [`Error::ZeroCoset`] if the generator of the coset is 0; [`Error::Device`] if memory is exhausted, if a kernel
+    /// does not compile, or if the device fails.
     pub fn prepare(&self) -> Result<()> {
         if self.coset.is_zero() {
             return Err(Error::ZeroCoset);
@@ -111,14 +148,14 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         }
         let plan = self.plan.of_columns(columns)?;
         let (orders, batch, domain) = ((self.input, self.output), Batch::of(columns), self.domain());
-        let mut shapes = Vec::new();
+        let mut variants = Vec::new();
         for direction in [Direction::Forward, Direction::Inverse] {
-            for start in [Place::Data, Place::Source] {
-                shapes.extend(plan.shared.layout.shapes(orders, batch, direction, domain, start));
+            for start in [BufferRole::Data, BufferRole::Source] {
+                variants.extend(plan.shared.layout.variants(orders, batch, direction, domain, start));
             }
         }
-        plan.prepare(shapes)?;
-        plan.inverse_factors()?;
+        plan.prepare(variants)?;
+        plan.inverse_twiddles()?;
         if domain == Domain::Coset {
             for direction in [Direction::Forward, Direction::Inverse] {
                 plan.coset_powers(self.coset, direction)?;
@@ -134,29 +171,28 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     /// Evaluates each run of [`Ntt::size`] elements of `data`, in place.
     ///
     /// # Errors
-    /// [`Error::Length`] unless `data` has a multiple of [`Ntt::size`] elements, or with columns of that times their
-    /// number; [`Error::TooLarge`] for 2^32 elements or more; [`Error::ZeroCoset`] if the generator of the coset is 0;
-    /// [`Error::Device`] if the data lies on another device, if scratch, twiddles of the inverse or powers of the coset
-    /// find no memory, if a kernel does not compile at its first use, or if the device fails. The data is unchanged
-    /// then, unless the device failed in the middle.
+    /// [`Error::TooLarge`] for 2^32 elements or more; [`Error::ZeroCoset`] if the generator of the coset is 0;
+    /// [`Error::Device`] if the length is no multiple of [`Ntt::size`], times the number of columns; if the data lies
+    /// on another device; if memory for scratch or tables is exhausted; if a kernel does not compile at its first use;
+    /// or if the device fails. The data is unchanged then, unless the device failed between the passes.
     pub fn forward<'d>(&self, data: impl Into<ViewMut<'d, Mont<F>>>) -> Result<()> {
         self.run(data.into(), Direction::Forward)
     }
 
-    /// Interpolates: the inverse of [`Transform::forward`] with the orders exchanged.
+    /// Interpolates each run: the inverse of [`Transform::forward`] with the orders exchanged.
     ///
     /// # Errors
-    /// Returns the errors of [`Transform::forward`], for the same reasons.
+    /// Fails under the conditions of [`Transform::forward`].
     pub fn inverse<'d>(&self, data: impl Into<ViewMut<'d, Mont<F>>>) -> Result<()> {
         self.run(data.into(), Direction::Inverse)
     }
 
-    /// Does what [`Transform::forward`] does with each run of [`Ntt::size`] elements of `source`, which stays as it is,
-    /// into `data`: the first pass reads there, so that it takes no copy.
+    /// Evaluates each run of [`Ntt::size`] elements of `source` into `data`. The first pass reads `source`, so there is
+    /// no copy.
     ///
     /// # Errors
-    /// [`Error::Device`] if `data` has another length than `source` or lies on another device; and the errors of
-    /// [`Transform::forward`], for the same reasons.
+    /// [`Error::Device`] if `data` has another length than `source`, lies on another device, or is public while
+    /// `source` is secret. Otherwise it fails under the conditions of [`Transform::forward`].
     pub fn forward_into<'s, 'd>(
         &self,
         source: impl Into<View<'s, Mont<F>>>,
@@ -165,10 +201,10 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         self.run_into(source.into(), data.into(), Direction::Forward)
     }
 
-    /// Does what [`Transform::inverse`] does with `source`, which stays as it is, into `data`.
+    /// Interpolates each run of `source` into `data`.
     ///
     /// # Errors
-    /// Returns the errors of [`Transform::forward_into`], for the same reasons.
+    /// Fails under the conditions of [`Transform::forward_into`].
     pub fn inverse_into<'s, 'd>(
         &self,
         source: impl Into<View<'s, Mont<F>>>,
@@ -177,41 +213,42 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         self.run_into(source.into(), data.into(), Direction::Inverse)
     }
 
-    /// Does the forward transform of what `host` holds in the device's form ([`evariste_backend::Element::encode`]), in
-    /// the same memory, which must be for both directions. The first pass starts when the first columns are on the
-    /// device, and the first columns go back while the last pass works on others; [`crate::Pipeline`] overlaps several
+    /// Evaluates pinned host memory in place. `host` must allow both directions and hold elements in the device's form
+    /// ([`Element::encode`](evariste_backend::Element::encode)). The first pass starts when the first columns are on
+    /// the device. The first columns return while the last pass works on others. [`crate::Pipeline`] overlaps several
     /// transforms.
     ///
     /// # Errors
-    /// [`Error::HostBytes`] if `host` is no whole number of elements; [`Error::Device`] if it is not for both directions
-    /// or belongs to another device, if only one of it and the device memory is secret, or if device memory for the data is
-    /// exhausted; and the errors of [`Transform::forward`], for the same reasons. The host memory is dropped then.
+    /// [`Error::Device`] if `host` is no whole number of elements, does not allow both directions, belongs to another
+    /// device or differs from `secrecy`, or if device memory for the data is exhausted. Otherwise it fails under the
+    /// conditions of [`Transform::forward`]. The host memory is dropped then.
     pub fn forward_pinned(&self, host: HostBuffer, secrecy: Secrecy) -> Result<HostBuffer> {
         self.run_pinned(host, secrecy, Direction::Forward)
     }
 
-    /// Undoes [`Transform::forward_pinned`] with the orders exchanged.
+    /// Interpolates pinned host memory in place: the inverse of [`Transform::forward_pinned`] with the orders
+    /// exchanged.
     ///
     /// # Errors
-    /// Returns the errors of [`Transform::forward_pinned`], for the same reasons.
+    /// Fails under the conditions of [`Transform::forward_pinned`].
     pub fn inverse_pinned(&self, host: HostBuffer, secrecy: Secrecy) -> Result<HostBuffer> {
         self.run_pinned(host, secrecy, Direction::Inverse)
     }
 
-    /// Does the first rounds of a forward transform alone, from natural order and in place, where the plan has
-    /// [`Split::Halves`](crate::Split::Halves), and counts them; 0 where it has none. After r of them each run of [`Ntt::size`] elements
-    /// is 2^r independent transforms of n/2^r one after the other, on the subgroup: output k of transform t is output k·2^r + rev(t)
-    /// of the whole, with t's r bits reversed. Each may be done elsewhere.
+    /// Does only the first rounds of a forward transform, from natural order and in place. Returns their number r,
+    /// which is 0 unless the plan has [`Split::Halves`](crate::Split::Halves). Each run of [`Ntt::size`] elements then
+    /// holds 2^r independent inputs of n/2^r elements, one after the other, for transforms on the subgroup. Output k of
+    /// transform t is output k·2^r + rev(t) of the whole, where rev reverses r bits.
     ///
     /// ```
     /// # fn main() -> Result<(), evariste_ntt::Error> {
     /// # use ark_bls12_381::Fr;
     /// # use evariste_backend::Device;
     /// # use evariste_field::Mont;
-    /// use evariste_ntt::{Config, Ntt, Split};
+    /// use evariste_ntt::{Ntt, NttConfig, Split};
     ///
     /// # let device = Device::best()?;
-    /// let halves = Config { split: Split::Halves, ..Config::default() };
+    /// let halves = NttConfig::default().split(Split::Halves);
     /// let ntt = Ntt::<Fr>::with_config(&device, 3, halves)?;
     /// let mut x = device.upload::<Mont<Fr>>(&[1, 2, 3, 4, 5, 6, 7, 8].map(Fr::from))?;
     /// assert_eq!(ntt.transform().halve(&mut x)?, 1);
@@ -223,13 +260,13 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     /// ```
     ///
     /// # Errors
-    /// Returns the errors of [`Transform::forward`], for the same reasons.
+    /// Fails under the conditions of [`Transform::forward`].
     pub fn halve<'d>(&self, data: impl Into<ViewMut<'d, Mont<F>>>) -> Result<u32> {
         let (data, in_place) = (data.into(), self.clone().input(Order::Natural).output(Order::BitReversed));
         let Some(run) = in_place.ready(data.as_view(), Direction::Forward, None)? else { return Ok(0) };
         let (rounds, len) = (run.layout.halvings, data.len());
-        let mut ends = Ends { source: None, data, scratch: None };
-        (0..rounds).try_for_each(|i| run.launch(i, 0..run.lines(i, len), &mut ends))?;
+        let mut buffers = PassBuffers { source: None, data, scratch: None };
+        (0..rounds).try_for_each(|i| run.launch(i, 0..run.lines(i, len), &mut buffers))?;
         Ok(rounds as u32)
     }
 
@@ -237,7 +274,10 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     pub(crate) fn run(&self, data: ViewMut<'_, Mont<F>>, direction: Direction) -> Result<()> {
         let Some(run) = self.ready(data.as_view(), direction, None)? else { return Ok(()) };
         let mut scratch = run.scratch(data.len(), data.secrecy())?;
-        run.launch_all(data.len(), Ends { source: None, data, scratch: scratch.as_mut().map(Buffer::as_view_mut) })
+        run.launch_all(
+            data.len(),
+            PassBuffers { source: None, data, scratch: scratch.as_mut().map(Buffer::as_view_mut) },
+        )
     }
 
     fn run_into(&self, source: View<'_, Mont<F>>, mut data: ViewMut<'_, Mont<F>>, direction: Direction) -> Result<()> {
@@ -249,7 +289,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         };
         let mut scratch = run.scratch(source.len(), Secrecy::of([source.secrecy(), data.secrecy()]))?;
         let scratch = scratch.as_mut().map(Buffer::as_view_mut);
-        run.launch_all(source.len(), Ends { source: Some(source), data, scratch })
+        run.launch_all(source.len(), PassBuffers { source: Some(source), data, scratch })
     }
 
     fn run_pinned(&self, host: HostBuffer, secrecy: Secrecy, direction: Direction) -> Result<HostBuffer> {
@@ -294,10 +334,10 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
                 }
                 let share = lines / pieces as u32;
                 let scratch = scratch.as_mut().map(Buffer::as_view_mut);
-                // SAFETY: the lines of the first pass are those of a block of columns that was waited for, and others come
-                // after all of these. What a pass writes is downloaded later, after an event.
+                // SAFETY: the lines of the first pass are those of a block of columns that was waited for, and others
+                // come after all of these. What a pass writes is downloaded later, after an event.
                 let data = unsafe { data.as_view_mut().assume_ordered() };
-                run.launch(i, piece * share..(piece + 1) * share, &mut Ends { source: None, data, scratch })?;
+                run.launch(i, piece * share..(piece + 1) * share, &mut PassBuffers { source: None, data, scratch })?;
                 if i == last {
                     done.push(self.queue.record()?);
                 }
@@ -311,8 +351,8 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         Ok(back.wait()?)
     }
 
-    /// Checks the data and makes everything ready, unless nothing is to be done: in place, or for results that go elsewhere, where
-    /// they lie 2^`elsewhere` times as far from each other as one is long.
+    /// Checks the data and makes everything ready, unless nothing is to be done: in place, or for results that go
+    /// elsewhere, where they lie 2^`elsewhere` times as far from each other as one is long.
     pub(crate) fn ready(
         &self,
         data: View<'_, Mont<F>>,
@@ -324,10 +364,10 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         let columns = self.columns.unwrap_or(1);
         let unit = plan.size().saturating_mul(columns);
         if if unit == 0 { !data.is_empty() } else { !data.len().is_multiple_of(unit) } {
-            return Err(Error::Length { expected: unit, actual: data.len() });
+            return Err(DeviceError::length("the data of a transform, a multiple of", unit, data.len()).into());
         }
         if u32::try_from(data.len()).is_err() {
-            return Err(Error::TooLarge { expected: 32, actual: data.len() as u64 });
+            return Err(Error::TooLarge { expected: u32::MAX.into(), actual: data.len() as u64 });
         }
         if self.coset.is_zero() {
             return Err(Error::ZeroCoset);
@@ -338,47 +378,63 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         let plan = plan.of_columns(columns)?;
         let layout = &plan.shared.layout;
         let orders = (self.input, self.output);
-        let start = if elsewhere.is_some() { Place::Source } else { Place::Data };
+        let start = if elsewhere.is_some() { BufferRole::Source } else { BufferRole::Data };
         let domain = self.domain();
         let mut passes = layout.passes(orders, Batch::of(columns), start);
         layout.scale(&mut passes, orders, direction, domain);
-        let shapes = (0..passes.len()).map(|i| layout.shape_of(&passes, i));
-        let kernels = shapes.map(|shape| Ok((shape, plan.kernel(shape)?))).collect::<Result<Vec<_>>>()?;
+        let variants = (0..passes.len()).map(|i| layout.variant_of(&passes, i));
+        let kernels = variants.map(|variant| Ok((variant, plan.kernel(variant)?))).collect::<Result<Vec<_>>>()?;
         // Before the first pass: what a later one refused would leave the data half transformed.
         kernels.iter().try_for_each(|(_, kernel)| kernel.expect_fits(&Params::default()))?;
-        let factors = match direction {
+        let twiddles = match direction {
             Direction::Forward => &plan.shared.forward,
-            Direction::Inverse => plan.inverse_factors()?,
+            Direction::Inverse => plan.inverse_twiddles()?,
         };
         let coset = match domain {
             Domain::Subgroup => None,
             Domain::Coset => Some(plan.coset_powers(self.coset, direction)?),
         };
-        factors.ready.wait(queue)?;
+        twiddles.ready.wait(queue)?;
         coset.iter().try_for_each(|coset| coset.ready.wait(queue))?;
         let scratch = layout.needs_scratch(self.input, self.output);
-        let pitch = layout.log_n + elsewhere.unwrap_or(0);
-        Ok(Some(Run { plan, layout, queue, direction, columns, passes, kernels, factors, coset, scratch, pitch }))
+        let result_stride = layout.log_n + elsewhere.unwrap_or(0);
+        Ok(Some(Run {
+            plan,
+            layout,
+            queue,
+            direction,
+            columns,
+            passes,
+            kernels,
+            twiddles,
+            coset,
+            scratch,
+            result_stride,
+        }))
     }
 }
 
-/// Blocks of columns in which one transform's data comes and goes: the part of the outer passes that is not overlapped with a
-/// transfer.
+/// Blocks of columns in which one transform's data comes and goes: the part of the outer passes that is not overlapped
+/// with a transfer.
 const PIECES: usize = 8;
 
-/// Bytes side by side of such a block at the least, as each row of a copy takes time of its own: transforms of 2^16 and 2^20
-/// elements of 32 bytes took 0.205 and 1.51 ms on an H200 with eight blocks of any width, 0.125 and 1.42 with these.
+/// Bytes side by side of such a block at the least, as each row of a copy takes time of its own: transforms of 2^16 and
+/// 2^20 elements of 32 bytes took 0.205 and 1.51 ms on an H200 with eight blocks of any width, 0.125 and 1.42 with
+/// these.
 const MIN_RUN_BYTES: usize = 32 << 10;
 
 /// Elements that host memory holds in the device's form.
 ///
 /// # Errors
-/// [`Error::HostBytes`] unless they fill it.
+/// [`DeviceError::Length`] unless they fill it.
 pub(crate) fn whole_elements<F: DeviceField>(host: &HostBuffer) -> Result<usize> {
     let (actual, each) = (host.len(), Mont::<F>::BYTES);
     match actual.is_multiple_of(each) {
         true => Ok(actual / each),
-        false => Err(Error::HostBytes { expected: actual.next_multiple_of(each), actual }),
+        false => {
+            let expected = actual.next_multiple_of(each);
+            Err(DeviceError::length("the host memory of a transform, in bytes", expected, actual).into())
+        }
     }
 }
 
@@ -391,17 +447,17 @@ pub(crate) struct Run<'a, F: DeviceField> {
     /// Transforms side by side.
     columns: usize,
     passes: Vec<Pass>,
-    kernels: Vec<(Shape, Arc<Kernel<Params>>)>,
-    factors: &'a Factors<F>,
+    kernels: Vec<(KernelVariant, Arc<Kernel<Params>>)>,
+    twiddles: &'a PassTwiddles<F>,
     coset: Option<Coset<F>>,
     /// A second buffer is needed.
     scratch: bool,
     /// log₂ of the distance of the results.
-    pitch: u32,
+    result_stride: u32,
 }
 
-/// What a transform works on.
-pub(crate) struct Ends<'a, F: DeviceField> {
+/// The buffers of a transform's passes.
+pub(crate) struct PassBuffers<'a, F: DeviceField> {
     /// What is transformed, unless `data` is.
     pub(crate) source: Option<View<'a, Mont<F>>>,
     pub(crate) data: ViewMut<'a, Mont<F>>,
@@ -409,7 +465,7 @@ pub(crate) struct Ends<'a, F: DeviceField> {
 }
 
 impl<F: DeviceField + FftField> Run<'_, F> {
-    /// Memory for what lies between passes over so many elements, if they need any.
+    /// Scratch for passes over `len` elements, if they need any.
     pub(crate) fn scratch(&self, len: usize, secrecy: Secrecy) -> Result<Option<Buffer<Mont<F>>>> {
         match self.scratch {
             true => Ok(Some(self.plan.device().alloc_with(len, secrecy)?)),
@@ -417,23 +473,24 @@ impl<F: DeviceField + FftField> Run<'_, F> {
         }
     }
 
-    /// Queues all passes over so many elements.
-    pub(crate) fn launch_all(&self, len: usize, mut ends: Ends<'_, F>) -> Result<()> {
-        let mut launch = || (0..self.passes.len()).try_for_each(|i| self.launch(i, 0..self.lines(i, len), &mut ends));
+    /// Queues all passes over `len` elements.
+    pub(crate) fn launch_all(&self, len: usize, mut buffers: PassBuffers<'_, F>) -> Result<()> {
+        let mut launch =
+            || (0..self.passes.len()).try_for_each(|i| self.launch(i, 0..self.lines(i, len), &mut buffers));
         let in_pool = self.passes.len() > 1 && self.plan.device().info().is_processor();
         if in_pool { parallel::in_pool(launch) } else { launch() }
     }
 
-    /// Lines of a pass over so many elements.
+    /// The lines of a pass over `len` elements.
     fn lines(&self, pass: usize, len: usize) -> u32 {
         (len >> self.passes[pass].log_rows) as u32
     }
 
     /// Queues pass `i` of some lines.
-    fn launch(&self, i: usize, lines: Range<u32>, ends: &mut Ends<'_, F>) -> Result<()> {
+    fn launch(&self, i: usize, lines: Range<u32>, buffers: &mut PassBuffers<'_, F>) -> Result<()> {
         let (Self { plan, layout, .. }, pass) = (self, self.passes[i]);
-        let pitch = |place| if place == Place::Data { self.pitch } else { layout.log_n };
-        let (shape, kernel) = &self.kernels[i];
+        let stride = |role| if role == BufferRole::Data { self.result_stride } else { layout.log_n };
+        let (variant, kernel) = &self.kernels[i];
         let params = Params {
             first: lines.start,
             lines: lines.end,
@@ -453,27 +510,34 @@ impl<F: DeviceField + FftField> Run<'_, F> {
             scales: if self.coset.is_some() { 0 } else { 3 * 2 * layout.roots() as u32 },
             log_scales: layout.log_split(),
             interleaved: self.columns as u32,
-            pitch_in: pitch(pass.from),
-            pitch_out: pitch(pass.to),
+            pitch_in: stride(pass.from),
+            pitch_out: stride(pass.to),
         };
-        let groups = u64::from(lines.end - lines.start).div_ceil(shape.lines_per_group());
+        let groups = u64::from(lines.end - lines.start).div_ceil(variant.lines_per_group());
         let scale = self.coset.as_ref().map_or(Arg::read(&plan.shared.roots), |coset| Arg::read(&*coset.powers));
-        let tables = [Arg::read(&plan.shared.roots), Arg::read(&self.factors.factors), scale];
-        let Ends { source, data, scratch } = ends;
+        let tables = [Arg::read(&plan.shared.roots), Arg::read(&self.twiddles.table), scale];
+        let PassBuffers { source, data, scratch } = buffers;
         let mut args = match (pass.from, pass.to, source, scratch) {
-            (Place::Source, Place::Data, Some(source), _) => vec![Arg::read(*source), Arg::write(data.reborrow())],
-            (Place::Source, Place::Scratch, Some(source), Some(scratch)) => {
+            (BufferRole::Source, BufferRole::Data, Some(source), _) => {
+                vec![Arg::read(*source), Arg::write(data.reborrow())]
+            }
+            (BufferRole::Source, BufferRole::Scratch, Some(source), Some(scratch)) => {
                 vec![Arg::read(*source), Arg::write(scratch.reborrow())]
             }
-            (Place::Data, Place::Scratch, _, Some(scratch)) => vec![Arg::read(&*data), Arg::write(scratch.reborrow())],
-            (Place::Scratch, Place::Data, _, Some(scratch)) => vec![Arg::read(&*scratch), Arg::write(data.reborrow())],
-            (Place::Scratch, Place::Scratch, _, Some(scratch)) => vec![Arg::write(scratch.reborrow())],
-            (Place::Data, Place::Data, ..) => vec![Arg::write(data.reborrow())],
+            (BufferRole::Data, BufferRole::Scratch, _, Some(scratch)) => {
+                vec![Arg::read(&*data), Arg::write(scratch.reborrow())]
+            }
+            (BufferRole::Scratch, BufferRole::Data, _, Some(scratch)) => {
+                vec![Arg::read(&*scratch), Arg::write(data.reborrow())]
+            }
+            (BufferRole::Scratch, BufferRole::Scratch, _, Some(scratch)) => vec![Arg::write(scratch.reborrow())],
+            (BufferRole::Data, BufferRole::Data, ..) => vec![Arg::write(data.reborrow())],
             _ => unreachable!("passes read a source where there is one, and have scratch where they need it"),
         };
         args.extend(tables);
-        // SAFETY: lines are among those that cover exactly the elements of the source, of which the results lie in the data, and
-        // what lies between them in the scratch, at the distances given; rows and offsets of lines stay inside the tables.
+        // SAFETY: lines are among those that cover exactly the elements of the source, of which the results lie in the
+        // data, and what lies between them in the scratch, at the distances given; rows and offsets of lines stay
+        // inside the tables.
         Ok(unsafe { kernel.launch(self.queue, groups, &params, &mut args) }?)
     }
 }

@@ -1,4 +1,4 @@
-//! The factors between two passes alone, by each method: to compare what these take.
+//! The twiddles between two passes alone, by each method, to compare their cost.
 
 use std::fmt;
 
@@ -9,7 +9,12 @@ use evariste_field::{
     source::{self, turns},
 };
 
-use crate::{Error, Result, Twiddles, pass::factors, tables::unity};
+use crate::{
+    config::Twiddles,
+    error::{Error, Result},
+    pass::methods,
+    tables::unity,
+};
 
 /// Largest size: exponents are of 32 bits.
 const MAX_LOG_N: u32 = 31;
@@ -30,9 +35,8 @@ params! {
     }
 }
 
-/// The factors between the two passes of a transform of 2^`log_n` elements that is split as a square, computed by a method: what
-/// [`Twiddles`] do in the passes of a transform, apart from these. Factor w^(jk), of output k < 2^⌊`log_n` / 2⌋ and of line j,
-/// stands at k·2^⌈`log_n` / 2⌉ + j.
+/// The twiddles between the two passes of a square transform of 2^`log_n` elements, by one method of [`Twiddles`],
+/// without the transform. Twiddle w^(jk), of output k < 2^⌊`log_n` / 2⌋ and line j, lies at k·2^⌈`log_n` / 2⌉ + j.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_ntt::Error> {
@@ -44,10 +48,10 @@ params! {
 ///
 /// let device = Device::best()?;
 /// let table = TwiddleTable::<Fr>::new(&device, 6, Twiddles::BinaryPowers)?;
-/// let mut factors = device.alloc::<Mont<Fr>>(table.size())?;
-/// table.fill(&mut factors)?;
+/// let mut twiddles = device.alloc::<Mont<Fr>>(table.size())?;
+/// table.fill(&mut twiddles)?;
 /// let w: Fr = root_of_unity(6).unwrap();
-/// assert_eq!(factors.to_vec()?[3 * 8 + 5], w.pow([15]));
+/// assert_eq!(twiddles.to_vec()?[3 * 8 + 5], w.pow([15]));
 /// # Ok(())
 /// # }
 /// ```
@@ -59,18 +63,19 @@ pub struct TwiddleTable<F: DeviceField> {
 }
 
 impl<F: DeviceField + FftField> TwiddleTable<F> {
-    /// Makes ready what a method computes the factors of 2^`log_n` elements from, on a queue (`&device` is its default one).
-    /// Stored factors, with their quotients or without, are computed as those of [`Twiddles::TwoLevel`].
+    /// Compiles the kernel and computes the tables of a method for 2^`log_n` elements, on a queue; `&device` stands for
+    /// its default queue. [`Twiddles::Stored`] and [`Twiddles::StoredWithQuotients`] are computed as
+    /// [`Twiddles::TwoLevel`] is.
     ///
     /// # Errors
-    /// [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`; [`Error::TooLarge`] if `log_n` is above 31;
-    /// [`Error::Device`] if the kernel does not compile, if memory is exhausted, or if the device fails.
+    /// [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`; [`Error::TooLarge`] if `log_n` is
+    /// above 31; [`Error::Device`] if the kernel does not compile, if memory is exhausted, or if the device fails.
     pub fn new(queue: impl Into<Queue>, log_n: u32, method: Twiddles) -> Result<Self> {
         let queue = queue.into();
         let device = queue.device();
         let root = unity::<F>(log_n)?;
         if log_n > MAX_LOG_N {
-            return Err(Error::TooLarge { expected: MAX_LOG_N, actual: 1 << log_n.min(63) });
+            return Err(Error::TooLarge { expected: 1 << MAX_LOG_N, actual: 1 << log_n.min(63) });
         }
         let method = computed(method);
         let (vector, split) = (Vector::new(&queue), log_n.div_ceil(2));
@@ -98,29 +103,28 @@ impl<F: DeviceField + FftField> TwiddleTable<F> {
         Ok(Self { queue, kernel, powers, params })
     }
 
-    /// Counts the factors.
+    /// Returns the number of twiddles.
     pub fn size(&self) -> usize {
         self.params.len as usize
     }
 
-    /// Computes all of them.
+    /// Computes all twiddles into `out`.
     ///
     /// # Errors
-    /// [`Error::Length`] unless `out` has [`TwiddleTable::size`] elements; [`Error::Device`] if it lies on another device, or if the
+    /// [`Error::Device`] unless `out` has [`TwiddleTable::size`] elements, if it lies on another device, or if the
     /// device fails.
     pub fn fill<'a>(&self, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         let out = out.into();
-        self.queue.device().expect_same("a table of factors", out.device())?;
-        if out.len() != self.size() {
-            return Err(Error::Length { expected: self.size(), actual: out.len() });
-        }
+        self.queue.device().expect_same("a table of twiddles", out.device())?;
+        out.expect_len("a table of twiddles", self.size())?;
         let groups = u64::from(self.params.len).div_ceil(u64::from(self.kernel.spec().threads));
         let args = &mut [Arg::read(&self.powers), Arg::write(out)];
         // SAFETY: exponents are below 2^log_n, for which there are powers, and `out` has as many elements.
         Ok(unsafe { self.kernel.launch(&self.queue, groups, &self.params, args) }?)
     }
 
-    /// Lists the kernels of all methods, for compiling them ahead.
+    /// Lists the kernels of all methods. For tools that compile ahead.
+    #[doc(hidden)]
     pub fn kernels() -> Vec<KernelSpec> {
         Twiddles::ALL.into_iter().filter(|method| computed(*method) == *method).map(spec::<F>).collect()
     }
@@ -173,7 +177,7 @@ fn spec<F: DeviceField>(method: Twiddles) -> KernelSpec {
     };
     let variant = format!("factors, {method:?}, over {}", source::label::<F>());
     KernelSpec::new("ntt_factors", variant, bindings, body, source)
-        .constants(factors::ALL)
+        .constants(methods::ALL)
         .turns(move |_: &Params| turns)
 }
 

@@ -28,7 +28,7 @@ use evariste_machine::table::Table;
 use evariste_microbench::{AddChain, MulChain, Place, Products, Sharing, Step};
 use evariste_modsqrt::{Jacobi, ModSqrt};
 use evariste_msm::{Msm, MsmCurve};
-use evariste_ntt::{Config, Ntt, Split, TwiddleTable, Twiddles};
+use evariste_ntt::{Ntt, NttConfig, Split, TwiddleTable, Twiddles};
 use evariste_primitives::SegmentedSum;
 use evariste_sqrt::{Decompress, Encoding, HashToCurve, MapToCurve, RootField, Sqrt, SqrtConfig};
 use rayon::prelude::*;
@@ -190,7 +190,7 @@ fn scalar_kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<Ke
 
 /// The operations on vectors over a field, and transforms of one size as devices get them.
 fn few_kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpec>> {
-    let transforms = Ntt::<F>::kernels(info, 24, Config::default(), false)?;
+    let transforms = Ntt::<F>::kernels(info, 24, NttConfig::default())?;
     Ok(distinct([vector_kernels::<F>(info)?, transforms].concat()))
 }
 
@@ -220,16 +220,16 @@ fn transforms<F: DeviceField + FftField>(
     general.features.software = true;
     let mut kernels = Vec::new();
     for &log_n in sizes {
-        kernels.extend(Ntt::<F>::kernels(&general, log_n, Config::default(), true)?);
+        kernels.extend(Ntt::<F>::all_kernels(&general, log_n, NttConfig::default())?);
     }
     for &twiddles in twiddles {
-        let config = Config { twiddles: Some(twiddles), ..Config::default() };
-        kernels.extend(Ntt::<F>::kernels(&general, 16, config, false)?);
+        let config = NttConfig::default().twiddles(twiddles);
+        kernels.extend(Ntt::<F>::kernels(&general, 16, config)?);
     }
-    let halves = Config { split: Split::Halves, ..Config::default() };
-    kernels.extend(Ntt::<F>::kernels(info, 9, halves, true)?.into_iter().filter(|kernel| kernel.name == "ntt_halves"));
+    let halves = NttConfig::default().split(Split::Halves);
+    kernels.extend(Ntt::<F>::all_kernels(info, 9, halves)?.into_iter().filter(|kernel| kernel.name == "ntt_halves"));
     for log_n in [8, 24] {
-        kernels.extend(Ntt::<F>::kernels(info, log_n, Config::default(), false)?);
+        kernels.extend(Ntt::<F>::kernels(info, log_n, NttConfig::default())?);
     }
     Ok(kernels)
 }

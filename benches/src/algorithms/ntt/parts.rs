@@ -6,10 +6,10 @@ use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 use evariste::{
     backend::{Buffer, Element, HostBuffer, Secrecy, Transfer},
     field::{DeviceField, Mont},
-    ntt::{Config, Ntt, Order, Split, TwiddleTable, Twiddles, reference::root_of_unity, reverse_bits},
+    ntt::{Ntt, NttConfig, Order, Split, TwiddleTable, Twiddles, reference::root_of_unity, reverse_bits},
 };
 
-use super::{CHOSEN, HALVES, Problem};
+use super::{halves, Problem};
 use crate::{
     limits::Work,
     session::{Case, IN_TURN, Session},
@@ -80,7 +80,7 @@ fn seven_by_arkworks<F: DeviceField + FftField>(problem: &Problem<F>) -> Result<
     Ok(x)
 }
 
-/// The two parts of [`HALVES`] where log₂ n is odd: the first round of butterflies with its factors, and the transforms that it
+/// The two parts of [`halves`] where log₂ n is odd: the first round of butterflies with its factors, and the transforms that it
 /// leaves, which are squares.
 pub(super) fn parts_of_halves<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
     if problem.log_n.is_multiple_of(2) {
@@ -100,10 +100,10 @@ pub(super) fn parts_of_halves<F: DeviceField + FftField>(session: &mut Session, 
         };
         session.measure(case, |budget| {
             let device = &target.device;
-            let ntt = Ntt::<F>::with_config(device, problem.log_n, HALVES)?;
+            let ntt = Ntt::<F>::with_config(device, problem.log_n, halves())?;
             let mut data = device.upload::<Mont<F>>(&problem.input)?;
             let rounds = ntt.transform().halve(&mut data)?;
-            let square = Config { split: Split::Square, ..CHOSEN };
+            let square = NttConfig::default().split(Split::Square);
             let main = Ntt::<F>::with_config(device, problem.log_n - rounds, square)?;
             main.forward(&mut data)?;
             // Output k is one of transform k modulo their number, whose bits are reversed.

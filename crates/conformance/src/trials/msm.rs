@@ -14,12 +14,12 @@ use ark_ec::{
 };
 use ark_ff::{Field, UniformRand, Zero};
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
-use evariste::backend::{Device, Element, Secrecy, Transfer};
+use evariste::backend::{Device, Element, Error as DeviceError, Secrecy, Transfer};
 use evariste::curve::AffinePoint;
 use evariste::field::{Canonical, DeviceField, Mont};
 use evariste::msm::{
-    Accumulation, Addition, Aggregation, Bases, Error, Msm, MsmConfig, MsmCurve, Precompute, Tuning, crossover, msm,
-    reference, set_crossover,
+    Accumulation, Addition, Aggregation, Bases, Error, Msm, MsmConfig, MsmCurve, Precompute, Tuning, msm_host,
+    reference,
 };
 
 use crate::{
@@ -78,7 +78,7 @@ fn add(trials: &mut DeviceTrials<'_>) {
     trials.add("pinned", pinned);
     trials.add("small_buffers", small_buffers);
     trials.add("two_threads", two_threads);
-    trials.add_alone("crossover", small_sums_stay_on_the_cpu);
+    trials.add_alone("cpu-threshold", small_sums_stay_on_the_cpu);
     trials.add_alone("memory", memory);
     trials.add("misuse", misuse);
 }
@@ -88,7 +88,7 @@ const KERNELS: &[KernelGroup] = &[KernelGroup {
     cases: &["bn254-g1::scalars", "bn254-g1::divisions", "bn254-g1::integers", "bn254-g1::methods"],
     kernels: |_| {
         let mut kernels = Msm::<ark_bn254::g1::Config>::kernels();
-        kernels.extend(Msm::<ark_bn254::g1::Config>::kernels_of_choice());
+        kernels.extend(Msm::<ark_bn254::g1::Config>::optional_kernels());
         kernels.retain(|kernel| kernel.name.starts_with("msm"));
         Ok(kernels)
     },
@@ -152,7 +152,7 @@ fn check<C: MsmCurve>(device: &Device, msm: &Msm<C>, multipliers: &[C::ScalarFie
 fn scalars<C: MsmCurve>(device: &Device) -> Outcome {
     for len in [0, 1, 2, 3, 130] {
         let (bases, multipliers) = bases::<C>(len);
-        let msm = Msm::<C>::new(device, &bases, MsmConfig::default())?;
+        let msm = Msm::<C>::new(device, &bases)?;
         let kinds = if len == 130 { 0..kinds::<C::ScalarField>().len() } else { 0..1 };
         for kind in kinds {
             check(device, &msm, &multipliers, kind)?;
@@ -164,39 +164,35 @@ fn scalars<C: MsmCurve>(device: &Device) -> Outcome {
 /// One way of adding up, over one more field.
 fn sum<C: MsmCurve>(device: &Device) -> Outcome {
     let (bases, multipliers) = bases::<C>(40);
-    let msm = Msm::<C>::new(device, &bases, MsmConfig { window: Some(4), check: true, ..MsmConfig::default() })?;
+    let msm = Msm::<C>::with_config(device, &bases, MsmConfig::default().window(4).check(true))?;
     check(device, &msm, &multipliers, 0)
 }
 
 /// Every way of dividing the work: slices, layers, tables, affine additions, pieces.
 fn divisions<C: MsmCurve>(device: &Device) -> Outcome {
     let (bases, multipliers) = bases::<C>(90);
-    let tuning = |slices, least, layer, last, levels| Tuning {
-        slices: Some(slices),
-        least_slice: Some(least),
-        layer: Some(layer),
-        last: Some(last),
-        levels: Some(levels),
-        ..Tuning::default()
+    let tuning = |slices: u32, min_slice: u32, run: u32, last: u32, levels: u32| {
+        let sliced = Tuning::default().slices(slices).min_slice(min_slice);
+        sliced.log_reduction_run(run).log_final_row(last).affine_levels(levels)
     };
     let tables = |count: usize| Precompute::Tables { budget: (count * bases.len() * AffinePoint::<C>::BYTES) as u64 };
     let plain = MsmConfig::default();
-    let pieces = MsmConfig { window: Some(3), tuning: tuning(20, 1, 1, 1, 1), ..plain };
-    let memory = Msm::<C>::new(device, &[], pieces)?.required_bytes(20, 1)?;
+    let pieces = plain.window(3).tuning(tuning(20, 1, 1, 1, 1));
+    let memory = Msm::<C>::with_config(device, &[], pieces)?.scratch_bytes(20, 1)?;
     let configs = [
-        MsmConfig { window: Some(6), tuning: tuning(600, 1, 2, 1, 0), ..plain },
-        MsmConfig { window: Some(4), tuning: tuning(1, 1, 1, 9, 2), precompute: tables(5), ..plain },
-        MsmConfig { window: Some(8), tuning: tuning(300, 2, 3, 0, 1), precompute: tables(90), ..plain },
-        MsmConfig { window: Some(2), tuning: tuning(5, 7, 1, 1, 8), bases: Bases::Any, ..plain },
-        MsmConfig { memory: Some(memory), ..pieces },
-        MsmConfig { window: Some(5), precompute: Precompute::OddDigits { depth: 1 }, ..plain },
+        plain.window(6).tuning(tuning(600, 1, 2, 1, 0)),
+        plain.window(4).tuning(tuning(1, 1, 1, 9, 2)).precompute(tables(5)),
+        plain.window(8).tuning(tuning(300, 2, 3, 0, 1)).precompute(tables(90)),
+        plain.window(2).tuning(tuning(5, 7, 1, 1, 8)).bases(Bases::FullGroup),
+        pieces.memory(memory),
+        plain.window(5).precompute(Precompute::OddSignedDigits { depth: 1 }),
     ];
     // Where sanitizers run, one kind of scalars is enough to launch all kernels; each division has another where devices are
     // emulated. The kernels of each take long to compile there over extensions, where other curves have all divisions.
     let kinds = [0, 4, 6];
     let emulated = device.info().features.software && C::BaseField::extension_degree() > 1;
     for (i, config) in configs.into_iter().enumerate().skip(if emulated { 4 } else { 0 }) {
-        let msm = Msm::<C>::new(device, &bases, config)?;
+        let msm = Msm::<C>::with_config(device, &bases, config)?;
         let kinds = match (is_few(device), device.info().features.software) {
             (true, _) => &kinds[..1],
             (false, true) => &kinds[i % kinds.len()..][..1],
@@ -205,11 +201,11 @@ fn divisions<C: MsmCurve>(device: &Device) -> Outcome {
         kinds.iter().try_for_each(|kind| check(device, &msm, &multipliers, *kind))?;
     }
     // So few points that a workgroup adds all pairs, and so many that several prepare them.
-    let few = MsmConfig { window: Some(8), tuning: tuning(20, 1, 1, 1, 2), ..plain };
-    let many = MsmConfig { window: Some(16), tuning: tuning(20, 1, 2, 1, 0), precompute: tables(14), ..plain };
+    let few = plain.window(8).tuning(tuning(20, 1, 1, 1, 2));
+    let many = plain.window(16).tuning(tuning(20, 1, 2, 1, 0)).precompute(tables(14));
     for (len, config) in [(3, few), (600, many)] {
         let (bases, multipliers) = self::bases::<C>(len);
-        check(device, &Msm::<C>::new(device, &bases, config)?, &multipliers, 0)?;
+        check(device, &Msm::<C>::with_config(device, &bases, config)?, &multipliers, 0)?;
     }
     Ok(())
 }
@@ -219,7 +215,7 @@ fn divisions<C: MsmCurve>(device: &Device) -> Outcome {
 fn methods<C: MsmCurve>(device: &Device) -> Outcome {
     use Accumulation::{Balanced, PerBucket, WholeBuckets};
     use Addition::{Double, Single};
-    let odd = Precompute::OddDigits { depth: 1 };
+    let odd = Precompute::OddSignedDigits { depth: 1 };
     let doublings = |depth| Precompute::Doublings { depth };
     let ways = [
         (Balanced, Double, Precompute::None),
@@ -236,18 +232,10 @@ fn methods<C: MsmCurve>(device: &Device) -> Outcome {
     for (i, (accumulation, addition, precompute)) in ways.into_iter().enumerate() {
         // Runs of one bucket, and of whole rows.
         for (len, slices, layer) in [(87, 300, 1), (87, 20, 26), (1, 5, 2)] {
-            let tuning = Tuning {
-                accumulation,
-                addition,
-                aggregation: if i % 2 == 0 { Aggregation::RunningSums } else { Aggregation::Layered },
-                slices: Some(slices),
-                least_slice: Some(1),
-                layer: Some(layer),
-                ..Tuning::default()
-            };
+            let tuning = Tuning::default().accumulation(accumulation).addition(addition).aggregation(if i % 2 == 0 { Aggregation::RunningSums } else { Aggregation::Layered }).slices(slices).min_slice(1).log_reduction_run(layer);
             let (bases, multipliers) = bases::<C>(len);
-            let config = MsmConfig { window: Some(6), precompute, tuning, ..MsmConfig::default() };
-            let msm = Msm::<C>::new(device, &bases, config)?;
+            let config = MsmConfig::default().window(6).precompute(precompute).tuning(tuning);
+            let msm = Msm::<C>::with_config(device, &bases, config)?;
             let kinds = match (emulated, slices) {
                 (_, 5) => i..i + 1,
                 (true, 300) => 0..1,
@@ -271,8 +259,8 @@ fn integers<C: MsmCurve>(device: &Device) -> Outcome {
     let mut scalars = device.alloc::<Canonical<C::ScalarField>>(4)?;
     scalars.write_pinned(words)?.wait()?;
     let expected = reference::msm::<C, _>(&bases, &vec![vec![u64::MAX; bytes / 8]; 4]);
-    for kind in [Bases::Any, Bases::Subgroup] {
-        let msm = Msm::<C>::new(device, &bases, MsmConfig { bases: kind, ..MsmConfig::default() })?;
+    for kind in [Bases::FullGroup, Bases::Subgroup] {
+        let msm = Msm::<C>::with_config(device, &bases, MsmConfig::default().bases(kind))?;
         expect(&format!("{kind:?}"), msm.msm(&scalars)? == expected)?;
     }
     Ok(())
@@ -283,7 +271,7 @@ fn counts<C: MsmCurve>(device: &Device) -> Outcome {
     let (bases, multipliers) = bases::<C>(60);
     let mut rng = StdRng::seed_from_u64(60);
     let scalars: Vec<C::ScalarField> = (0..60).map(|_| UniformRand::rand(&mut rng)).collect();
-    let msm = Msm::<C>::new(device, &bases, MsmConfig::default())?;
+    let msm = Msm::<C>::new(device, &bases)?;
     for count in [1, 3, 20, 60] {
         let len = 60 / count;
         let sum = |i: usize, first: usize| {
@@ -305,7 +293,7 @@ fn two_threads(device: &Device) -> Outcome {
     let emulated = info.features.software || info.limits.workgroup_threads == 1 || is_few(device);
     let rounds = if emulated { 5 } else { 1000 / 4 };
     let (bases, multipliers) = bases::<C>(100);
-    let msm = Msm::<C>::new(device, &bases, MsmConfig::default())?;
+    let msm = Msm::<C>::new(device, &bases)?;
     std::thread::scope(|scope| {
         let work = |kind: usize| {
             let (msm, multipliers) = (&msm, &multipliers);
@@ -325,22 +313,22 @@ fn two_threads(device: &Device) -> Outcome {
     })
 }
 
-/// Below the crossover nothing comes to the device; its results are the CPU's.
+/// Below the CPU threshold nothing comes to the device; its results are the CPU's.
 fn small_sums_stay_on_the_cpu(device: &Device) -> Outcome {
     type C = ark_bn254::g1::Config;
-    let measured = crossover::<C>(device)?;
-    expect_equal("a crossover is measured once", &crossover::<C>(device)?, &measured)?;
+    let measured = Msm::<C>::cpu_threshold(device)?;
+    expect_equal("a threshold is measured once", &Msm::<C>::cpu_threshold(device)?, &measured)?;
     let (bases, multipliers) = bases::<C>(9);
     let (_, scalars, expected) = sample::<C>(&multipliers, 0);
     for (pinned, stays) in [(0, false), (9, false), (10, true), (usize::MAX, true)] {
-        set_crossover::<C>(device, pinned);
+        Msm::<C>::set_cpu_threshold(device, pinned);
         let before = device.stats().launches;
-        expect("the sum", msm::<C>(device, &bases, &scalars)? == expected)?;
+        expect("the sum", msm_host::<C>(device, &bases, &scalars)? == expected)?;
         let stayed = device.stats().launches == before;
         let is_cpu = device.info().limits.workgroup_threads == 1;
-        expect(&format!("the crossover {pinned} keeps 9 points: {stays}"), stayed == (stays && !is_cpu))?;
+        expect(&format!("the threshold {pinned} keeps 9 points: {stays}"), stayed == (stays && !is_cpu))?;
     }
-    set_crossover::<C>(device, measured);
+    Msm::<C>::set_cpu_threshold(device, measured);
     Ok(())
 }
 
@@ -352,8 +340,8 @@ fn memory(device: &Device) -> Outcome {
     let len = if is_few(device) { 3000 } else { 20_000 };
     let (bases, multipliers) = bases::<C>(len);
     let scalars = device.upload::<Mont<ark_bn254::Fr>>(&multipliers)?;
-    let msm = Msm::<C>::new(device, &bases, MsmConfig::default())?;
-    let required = msm.required_bytes(len, 1)?;
+    let msm = Msm::<C>::new(device, &bases)?;
+    let required = msm.scratch_bytes(len, 1)?;
     let before = device.stats().bytes_live;
     let _ = recorder.peak();
     let _ = msm.msm(&scalars)?;
@@ -367,15 +355,15 @@ fn pinned(device: &Device) -> Outcome {
     type Scalar = Mont<ark_bn254::Fr>;
     let (bases, multipliers) = bases::<C>(90);
     let (_, scalars, expected) = sample::<C>(&multipliers, 0);
-    let small = MsmConfig { window: Some(3), ..MsmConfig::default() };
-    let memory = Msm::<C>::new(device, &[], small)?.required_bytes(20, 1)?;
+    let small = MsmConfig::default().window(3);
+    let memory = Msm::<C>::with_config(device, &[], small)?.scratch_bytes(20, 1)?;
     let filled = || {
         let mut host = device.host_buffer(90 * Scalar::BYTES, Transfer::Upload, Secrecy::Public)?;
         Scalar::encode(&scalars, &mut host);
         Ok::<_, Error>(host)
     };
-    for config in [MsmConfig::default(), MsmConfig { memory: Some(memory), ..small }] {
-        let msm = Msm::<C>::new(device, &bases, config)?;
+    for config in [MsmConfig::default(), small.memory(memory)] {
+        let msm = Msm::<C>::with_config(device, &bases, config)?;
         let (sum, host) = msm.msm_pinned(filled()?)?;
         expect(&format!("{config:?}"), sum == expected)?;
         expect_same("the memory that came back", &host, &filled()?)?;
@@ -386,17 +374,17 @@ fn pinned(device: &Device) -> Outcome {
         let none = device.host_buffer(0, Transfer::Upload, Secrecy::Public)?;
         expect("a sum of none", msm.msm_pinned(none)?.0.is_zero())?;
     }
-    let msm = Msm::<C>::new(device, &bases[..89], MsmConfig::default())?;
+    let msm = Msm::<C>::new(device, &bases[..89])?;
     let is = |host, right: fn(&Error) -> bool| {
         let result = msm.msm_pinned(host);
         expect(&format!("the error of {result:?}"), result.is_err_and(|error| right(&error)))
     };
-    is(filled()?, |error| matches!(error, Error::Length { expected: 89, actual: 90, .. }))?;
+    is(filled()?, |error| matches!(error, Error::Device(DeviceError::Length { expected: 89, actual: 90, .. })))?;
     let odd = device.host_buffer(Scalar::BYTES + 1, Transfer::Upload, Secrecy::Public)?;
-    is(odd, |error| matches!(error, Error::Length { expected: 64, actual: 33, .. }))?;
+    is(odd, |error| matches!(error, Error::Device(DeviceError::Length { expected: 64, actual: 33, .. })))?;
     if let Some(other) = other_device(device) {
         let elsewhere = other.host_buffer(Scalar::BYTES, Transfer::Upload, Secrecy::Public)?;
-        is(elsewhere, |error| matches!(error, Error::Device(evariste::backend::Error::WrongDevice { .. })))?;
+        is(elsewhere, |error| matches!(error, Error::Device(DeviceError::WrongDevice { .. })))?;
     }
     Ok(())
 }
@@ -408,32 +396,32 @@ fn small_buffers(device: &Device) -> Outcome {
     let (_, scalars, expected) = sample::<C>(&multipliers, 5);
     // What one sum of 16-bit scalars is reduced in takes 200 to 300 kB.
     let device = &Recorder::with_buffers_of(device, 1 << 20);
-    let tuning = Tuning { slices: Some(64), ..Tuning::default() };
+    let tuning = Tuning::default().slices(64);
     for precompute in [Precompute::None, Precompute::Tables { budget: u64::MAX }] {
         let msm =
-            Msm::<C>::new(device, &bases, MsmConfig { window: Some(3), precompute, tuning, ..MsmConfig::default() })?;
+            Msm::<C>::with_config(device, &bases, MsmConfig::default().window(3).precompute(precompute).tuning(tuning))?;
         let sums = msm.msm_batch(8, &scalars.repeat(8))?;
         expect(&format!("{precompute:?}"), sums == [expected; 8])?;
     }
-    let wide = MsmConfig { window: Some(16), ..MsmConfig::default() };
-    let refused = Msm::<C>::new(device, &bases, wide)?.msm(&scalars);
+    let wide = MsmConfig::default().window(16);
+    let refused = Msm::<C>::with_config(device, &bases, wide)?.msm(&scalars);
     let limit = device.info().limits.buffer_bytes;
     let is_right =
-        |error| matches!(error, Error::Device(evariste::backend::Error::TooLarge { expected: l, .. }) if l == limit);
+        |error| matches!(error, Error::Device(DeviceError::TooLarge { expected: l, .. }) if l == limit);
     expect(&format!("the error of {refused:?}"), refused.is_err_and(is_right))
 }
 
-/// Sums over host slices whose scalars are of an order below a byte, on the device and where its crossover says.
+/// Sums over host slices whose scalars are of an order below a byte, on the device and where its threshold says.
 fn tiny(device: &Device) -> Outcome {
     type C = curves::Tiny;
     let (bases, multipliers) = bases::<C>(300);
     let scalars: Vec<_> = (0..300u64).map(|i| curves::TinyScalar::from(i * i + i / 7)).collect();
     let sum = multipliers.iter().zip(&scalars).map(|(k, s)| *k * s).sum::<curves::TinyScalar>();
     let expected = Affine::<C>::generator() * sum;
-    expect("a crossover is measured", crossover::<C>(device)? <= 1 << 14)?;
+    expect("a threshold is measured", Msm::<C>::cpu_threshold(device)? <= 1 << 14)?;
     for points in [None, Some(0), Some(usize::MAX)] {
-        points.into_iter().for_each(|points| set_crossover::<C>(device, points));
-        expect_equal(&format!("the sum, crossover {points:?}"), &msm(device, &bases, &scalars)?, &expected)?;
+        points.into_iter().for_each(|points| Msm::<C>::set_cpu_threshold(device, points));
+        expect_equal(&format!("the sum, threshold {points:?}"), &msm_host(device, &bases, &scalars)?, &expected)?;
     }
     Ok(())
 }
@@ -441,20 +429,20 @@ fn tiny(device: &Device) -> Outcome {
 fn misuse(device: &Device) -> Outcome {
     type C = ark_bn254::g1::Config;
     let (bases, multipliers) = bases::<C>(6);
-    let msm = Msm::<C>::new(device, &bases[..5], MsmConfig::default())?;
+    let msm = Msm::<C>::new(device, &bases[..5])?;
     let is = |result: Result<(), Error>, right: fn(&Error) -> bool| {
         expect(&format!("the error of {result:?}"), result.as_ref().is_err_and(right))
     };
-    is(msm.msm(&multipliers).map(drop), |e| matches!(e, Error::Length { expected: 5, actual: 6, .. }))?;
-    is(evariste::msm::msm::<C>(device, &bases, &multipliers[1..]).map(drop), |e| {
-        matches!(e, Error::Length { expected: 6, actual: 5, .. })
+    is(msm.msm(&multipliers).map(drop), |e| matches!(e, Error::Device(DeviceError::Length { expected: 5, actual: 6, .. })))?;
+    is(msm_host::<C>(device, &bases, &multipliers[1..]).map(drop), |e| {
+        matches!(e, Error::Device(DeviceError::Length { expected: 6, actual: 5, .. }))
     })?;
     if let Some(other) = other_device(device) {
         let elsewhere = other.upload::<Mont<ark_bn254::Fr>>(&multipliers[..5])?;
         is(msm.msm(&elsewhere).map(drop), |e| {
-            matches!(e, Error::Device(evariste::backend::Error::WrongDevice { .. }))
+            matches!(e, Error::Device(DeviceError::WrongDevice { .. }))
         })?;
     }
-    let msm = Msm::<C>::new(device, &bases, MsmConfig { memory: Some(1), ..MsmConfig::default() })?;
-    is(msm.msm(&multipliers).map(drop), |e| matches!(e, Error::InsufficientMemory { actual: 1, .. }))
+    let msm = Msm::<C>::with_config(device, &bases, MsmConfig::default().memory(1))?;
+    is(msm.msm(&multipliers).map(drop), |e| matches!(e, Error::Device(DeviceError::InsufficientMemory { available: 1, .. })))
 }

@@ -12,9 +12,9 @@ mod secrets;
 use ark_bls12_381::Fr;
 use ark_ff::{FftField, Field};
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
-use evariste::backend::{Device, DeviceInfo, KernelSpec, Kind};
+use evariste::backend::{Device, DeviceInfo, Error as DeviceError, KernelSpec, Kind};
 use evariste::field::{DeviceField, Mont, small};
-use evariste::ntt::{Config, Error, Ntt, Order, Split, TwiddleTable, Twiddles, reference};
+use evariste::ntt::{Error, Ntt, NttConfig, Order, Split, TwiddleTable, Twiddles, reference};
 use libtest_mimic::Failed;
 
 use crate::{
@@ -68,7 +68,7 @@ fn add(trials: &mut DeviceTrials<'_>) {
     trials.add("baby-bear-4::extensions", extensions::of_extension_elements);
     trials.add("bls12-381-fr::large", plan::large::<ark_bls12_381::Fr>);
     trials.add("bls12-381-fr::no_host_copies_and_few_launches", plan::no_host_copies_and_few_launches);
-    trials.add_alone("bls12-381-fr::crossover", host::slices_stay_on_the_cpu_below_the_crossover);
+    trials.add_alone("bls12-381-fr::cpu-threshold", host::slices_stay_on_the_cpu_below_the_threshold);
     trials.add("bls12-381-fr::two_threads", plan::two_threads);
     trials.add("bls12-381-fr::queues", plan::queues);
     trials.add_alone("bls12-381-fr::required_bytes", plan::required_bytes);
@@ -282,16 +282,12 @@ fn kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpe
     let matrices = FEW_MATRICES.map(|((log_n, ..), split)| (log_n, split, true));
     let mut kernels = Vec::new();
     for (log_n, split, side_by_side) in runs.into_iter().chain(matrices) {
-        let plan = Ntt::<F>::kernels(info, log_n, Config { split, ..Config::default() }, true)?;
+        let plan = Ntt::<F>::all_kernels(info, log_n, NttConfig::default().split(split))?;
         kernels.extend(plan.into_iter().filter(|kernel| kernel.variant.contains("interleaved") == side_by_side));
     }
     for twiddles in Twiddles::ALL {
-        kernels.extend(Ntt::<F>::kernels(
-            info,
-            FEW_LOG_N,
-            Config { twiddles: Some(twiddles), split: Split::ThreeWay },
-            false,
-        )?);
+        let config = NttConfig::default().twiddles(twiddles).split(Split::ThreeWay);
+        kernels.extend(Ntt::<F>::kernels(info, FEW_LOG_N, config)?);
     }
     kernels.extend(TwiddleTable::<F>::kernels());
     Ok(kernels)
@@ -303,7 +299,7 @@ fn passes<F: DeviceField + FftField>(device: &Device) -> Outcome {
         return Ok(());
     }
     for (((log_n, _), split), expected) in FEW_RUNS.into_iter().zip([1, 1, 2, 3, 2]) {
-        let ntt = Ntt::<F>::with_config(device, log_n, Config { split, ..Config::default() })?;
+        let ntt = Ntt::<F>::with_config(device, log_n, NttConfig::default().split(split))?;
         expect_equal(&format!("passes of 2^{log_n}, {split:?}"), &ntt.passes_per_transform(), &expected)?;
     }
     Ok(())
@@ -332,7 +328,7 @@ fn orders_cosets_batches_of<F: DeviceField + FftField>(device: &Device, runs: &[
     let elsewhere = F::LIMBS == 1 || !device.info().features.software;
     for &((log_n, batch), split) in runs {
         let n = 1 << log_n;
-        let ntt = Ntt::<F>::with_config(device, log_n, Config { split, ..Config::default() })?;
+        let ntt = Ntt::<F>::with_config(device, log_n, NttConfig::default().split(split))?;
         let x = samples::<F>(n * batch, 8);
         for g in [F::ONE, F::GENERATOR, -F::from(3u8)] {
             let expected: Vec<F> = x.chunks(n).flat_map(|x| arkworks(x, g)).collect();
@@ -362,6 +358,11 @@ fn orders_cosets_batches_of<F: DeviceField + FftField>(device: &Device, runs: &[
     Ok(())
 }
 
+/// The error of an argument of another length.
+fn length(what: &'static str, expected: usize, actual: usize) -> Error {
+    Error::Device(DeviceError::length(what, expected, actual))
+}
+
 const ORDERS: [(Order, Order); 4] = {
     use Order::{BitReversed, Natural};
     [(Natural, Natural), (Natural, BitReversed), (BitReversed, Natural), (BitReversed, BitReversed)]
@@ -374,7 +375,7 @@ fn columns<F: DeviceField + FftField>(device: &Device) -> Outcome {
     let mut data = device.upload(&[F::ONE; 20])?;
     for (count, unit) in [(0, 0), (3, 12), (usize::MAX, usize::MAX)] {
         let error = expect_error("columns that do not fit", ntt.transform().columns(count).forward(&mut data))?;
-        expect_equal("length", &error, &Error::Length { expected: unit, actual: 20 })?;
+        expect_equal("length", &error, &length("the data of a transform, a multiple of", unit, 20))?;
     }
     expect_same("untouched", &data.to_vec()?, &[F::ONE; 20])
 }
@@ -399,7 +400,7 @@ fn long<F: DeviceField + FftField>(device: &Device) -> Outcome {
 fn columns_of<F: DeviceField + FftField>(device: &Device, all: &[((u32, usize, usize), Split)]) -> Outcome {
     for &((log_n, count, matrices), split) in all {
         let n = 1usize << log_n;
-        let ntt = Ntt::<F>::with_config(device, log_n, Config { split, ..Config::default() })?;
+        let ntt = Ntt::<F>::with_config(device, log_n, NttConfig::default().split(split))?;
         let x = samples::<F>(n * count * matrices, 21);
         for g in [F::ONE, F::GENERATOR] {
             let expected: Vec<F> = by_columns(&x, n, count, |x| arkworks(x, g));
@@ -433,8 +434,8 @@ fn by_columns<F: Field>(x: &[F], rows: usize, columns: usize, apply: impl Fn(&[F
 
 /// Every way of splitting and every source of factors.
 fn splits_and_twiddles<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    let splits = Split::ALL.map(|split| Config { split, ..Config::default() });
-    let sources = Twiddles::ALL.map(|twiddles| Config { twiddles: Some(twiddles), split: Split::ThreeWay });
+    let splits = Split::ALL.map(|split| NttConfig::default().split(split));
+    let sources = Twiddles::ALL.map(|twiddles| NttConfig::default().twiddles(twiddles).split(Split::ThreeWay));
     // An emulated GPU takes seconds to compile a kernel over several limbs.
     let sizes: &[u32] = match F::LIMBS {
         13.. if device.info().features.software => &[5],
@@ -478,13 +479,13 @@ fn factors_alone<F: DeviceField + FftField>(device: &Device) -> Outcome {
     }
     let table = TwiddleTable::<F>::new(device, 4, Twiddles::TwoLevel)?;
     let error = expect_error("a table of another length", table.fill(&mut device.zeros(15)?))?;
-    expect_equal("length", &error, &Error::Length { expected: 16, actual: 15 })
+    expect_equal("length", &error, &length("a table of twiddles", 16, 15))
 }
 
 /// The first round alone leaves two transforms, of the outputs with even index and of those with odd index, on a coset too; where
 /// log₂ n is even there is none.
 fn first_round<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    let halves = Config { split: Split::Halves, ..Config::default() };
+    let halves = NttConfig::default().split(Split::Halves);
     let n = 1usize << 5;
     let x = samples::<F>(3 * n, 23);
     for g in [F::ONE, F::GENERATOR] {
@@ -507,7 +508,7 @@ fn first_round<F: DeviceField + FftField>(device: &Device) -> Outcome {
     }
     let mut data = device.upload(&x)?;
     for (log_n, split) in [(4, Split::Halves), (5, Split::Square), (0, Split::Halves)] {
-        let ntt = Ntt::<F>::with_config(device, log_n, Config { split, ..halves })?;
+        let ntt = Ntt::<F>::with_config(device, log_n, halves.split(split))?;
         expect_equal(&format!("rounds of 2^{log_n}, {split:?}"), &ntt.transform().halve(&mut data)?, &0)?;
     }
     expect_same("untouched", &data.to_vec()?, &x)

@@ -8,15 +8,19 @@ use evariste_field::{
     source::{self, turns},
 };
 
-use super::{Args, Data, Params, Shape, Table, flags};
+use super::{
+    Args, KernelVariant, Params,
+    cpu::{Data, Table},
+    flags,
+};
 use crate::config::Twiddles;
 
-impl Shape {
+impl KernelVariant {
     /// The round as a pass over pairs. Its flags are read when it runs: it does too little for them to count.
     pub(crate) fn halving(threads: u32, interleaved: bool, in_place: bool) -> Self {
         Self {
             log_rows: 1,
-            log_columns: threads.ilog2(),
+            log_width: threads.ilog2(),
             log_radix: 1,
             threads,
             twiddles: Twiddles::TwoLevel,
@@ -25,7 +29,7 @@ impl Shape {
             flags: None,
             log_root: None,
             root_shift: None,
-            direct: false,
+            direct_stores: false,
             halving: true,
         }
     }
@@ -80,7 +84,7 @@ impl Shape {
 fn halve<F: DeviceField>(params: &Params, ((x, y), tables): Args<'_, '_>) {
     let data = Data::<F>::of(x, y);
     let [_, twiddles, scale] = tables.each_ref().map(|table| Table::<F>::new(table.read()));
-    let [load, store] = params.ends();
+    let [load, store] = params.endpoints();
     let factor = |entry: usize| twiddles.at(params.twiddles as usize + entry);
     let one = |number: u32| {
         let line = params.line(number);

@@ -9,9 +9,9 @@
 //! v = (a1 − a3) · w^(i + q)
 //! ```
 //!
-//! with roots of the form that leaves the other factor's alone. Values are below 3p, so sums below 12p, and the product of
-//! x by a root below p + x/16. So only y0 is reduced, and where i = 0 what would be multiplied by 1. Between two passes
-//! elements stay below 2p, if that fits the form in memory.
+//! with roots of the form that leaves the other factor's alone. Values are below 3p, so sums below 12p, and the product
+//! of x by a root below p + x/16. So only y0 is reduced, and where i = 0 what would be multiplied by 1. Between two
+//! passes elements stay below 2p, if that fits the form in memory.
 
 use std::{
     arch::x86_64::__m512i,
@@ -26,8 +26,8 @@ use evariste_field::{
 };
 use rayon::prelude::*;
 
-use super::{End, Params, Pass, Shape, flags};
-use crate::{config::Twiddles, reverse_bits};
+use super::{Endpoint, KernelVariant, Params, cpu::Pass, flags};
+use crate::{config::Twiddles, order::reverse_bits};
 
 /// Lines of a vector.
 const LANES: usize = 8;
@@ -54,13 +54,13 @@ impl Job for Pass<'_> {
 
     unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Field) {
         let Params { first, lines, .. } = *self.params;
-        let rows = 1usize << self.shape.log_rows;
+        let rows = 1usize << self.variant.log_rows;
         // SAFETY: as the caller vouches.
         let roots = unsafe { self.roots::<LIMBS, L>(field) };
         // Tiles are narrower where threads would get none.
         let (first, lines) = (first as usize, (lines - first) as usize);
         let each = (lines / rayon::current_num_threads()).next_power_of_two();
-        let columns = (1 << self.shape.log_columns).min(each).max(LANES);
+        let columns = (1 << self.variant.log_width).min(each).max(LANES);
         let tiles = lines.div_ceil(columns);
         let part = tiles.div_ceil(PARTS * rayon::current_num_threads());
         (0..tiles).into_par_iter().with_min_len(part).for_each_init(
@@ -84,8 +84,8 @@ impl Pass<'_> {
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     unsafe fn roots<const LIMBS: usize, const L: usize>(&self, field: &Field) -> Vec<[u64; L]> {
         let lanes = Lanes::<LIMBS, L>::new(field);
-        let half = 1usize << self.shape.log_rows >> 1;
-        let step = self.params.log_roots - self.shape.log_rows;
+        let half = 1usize << self.variant.log_rows >> 1;
+        let step = self.params.log_roots - self.variant.log_rows;
         let mut roots = Vec::with_capacity(half);
         while roots.len() < half {
             let mut places: Places = [std::ptr::null_mut(); LANES];
@@ -141,7 +141,7 @@ impl<const L: usize> Tile<'_, L> {
     /// As for [`Job::run`], and `memory` has a vector for each row and eight lines.
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     unsafe fn run<const LIMBS: usize>(&self, memory: &mut [MaybeUninit<Eight<L>>]) {
-        let log_rows = self.pass.shape.log_rows;
+        let log_rows = self.pass.variant.log_rows;
         let lanes = Lanes::<LIMBS, L>::new(self.field);
         // SAFETY: as the caller vouches; `load` writes all of the memory.
         unsafe {
@@ -159,15 +159,15 @@ impl<const L: usize> Tile<'_, L> {
         }
     }
 
-    fn lines<const LIMBS: usize>(&self, data: *mut u32, end: End, nothing: &mut [u32; MAX_LIMBS]) -> Vec<Lines> {
-        let Pass { shape, params, .. } = self.pass;
+    fn lines<const LIMBS: usize>(&self, data: *mut u32, end: Endpoint, nothing: &mut [u32; MAX_LIMBS]) -> Vec<Lines> {
+        let Pass { variant, params, .. } = self.pass;
         let lines = |vector: usize| {
             let mut lines = Lines { places: [nothing.as_mut_ptr(); LANES], steps: [0; LANES] };
             for lane in 0..LANES {
                 let line = self.first + LANES * vector + lane;
                 if line < params.lines as usize {
                     let line = params.line(line as u32);
-                    let place = params.place(shape.log_rows, line.index, end);
+                    let place = params.place(variant.log_rows, line.index, end);
                     lines.places[lane] = data.wrapping_add(params.address(line, place) * LIMBS);
                     lines.steps[lane] = (LIMBS * params.interleaved as usize) << end.stride;
                 }
@@ -179,14 +179,14 @@ impl<const L: usize> Tile<'_, L> {
 
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     unsafe fn load<const LIMBS: usize>(&self, lanes: &Lanes<LIMBS, L>, memory: &mut [MaybeUninit<Eight<L>>]) {
-        let Pass { shape, params, input, .. } = self.pass;
+        let Pass { variant, params, input, .. } = self.pass;
         let mut nothing = [0; MAX_LIMBS];
         let input = input.cast_mut();
-        let [end, _] = params.ends();
+        let [end, _] = params.endpoints();
         let mut lines = self.lines::<LIMBS>(input, end, &mut nothing);
         let (rows_reversed, scaled) = (params.has(flags::ROWS_IN_REVERSED), params.has(flags::SCALE_IN));
-        for m in 0..1u32 << shape.log_rows {
-            let row = if rows_reversed { reverse_bits(m, shape.log_rows) } else { m } as usize;
+        for m in 0..1u32 << variant.log_rows {
+            let row = if rows_reversed { reverse_bits(m, variant.log_rows) } else { m } as usize;
             let row = &mut memory[row * self.vectors..][..self.vectors];
             for (lines, value) in lines.iter_mut().zip(row) {
                 // SAFETY: elements of this tile's lines, or of what stands for no line.
@@ -219,7 +219,7 @@ impl<const L: usize> Tile<'_, L> {
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     fn four<const LIMBS: usize>(&self, lanes: &Lanes<LIMBS, L>, memory: &mut [Eight<L>], step: u32) {
         let (three, six) = (lanes.multiple(3), lanes.multiple(6));
-        let quarter = 1usize << self.pass.shape.log_rows >> (step + 2);
+        let quarter = 1usize << self.pass.variant.log_rows >> (step + 2);
         let vectors = self.vectors;
         for block in memory.chunks_exact_mut(4 * quarter * vectors) {
             let (first, second) = block.split_at_mut(2 * quarter * vectors);
@@ -256,9 +256,9 @@ impl<const L: usize> Tile<'_, L> {
 
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     unsafe fn store<const LIMBS: usize>(&self, lanes: &Lanes<LIMBS, L>, memory: &[Eight<L>]) {
-        let Pass { shape: Shape { log_rows, .. }, params, output, .. } = *self.pass;
+        let Pass { variant: KernelVariant { log_rows, .. }, params, output, .. } = *self.pass;
         let mut nothing = [0; MAX_LIMBS];
-        let [_, end] = params.ends();
+        let [_, end] = params.endpoints();
         let mut lines = self.lines::<LIMBS>(output, end, &mut nothing);
         let (rows_reversed, scaled) = (params.has(flags::ROWS_OUT_REVERSED), params.has(flags::SCALE_OUT));
         let twiddled = params.has(flags::TWIDDLE_OFFSET | flags::TWIDDLE_BLOCK);
@@ -307,14 +307,14 @@ impl<const L: usize> Tile<'_, L> {
         k: [u32; 2],
         columns: &[usize; LANES],
     ) -> [Eight<L>; 2] {
-        let Pass { shape, params, twiddles, .. } = self.pass;
+        let Pass { variant, params, twiddles, .. } = self.pass;
         let entry = |i: usize| twiddles[(params.twiddles as usize + i) * LIMBS..][..LIMBS].as_ptr().cast_mut();
         let product = |x: &[Eight<L>; 2], places: [Places; 2]| {
             // SAFETY: entries of the table.
             let [first, second] = unsafe { [lanes.load_factor(&places[0]), lanes.load_factor(&places[1])] };
             lanes.mul2([&x[0], &x[1]], [&first, &second])
         };
-        match shape.twiddles {
+        match variant.twiddles {
             Twiddles::TwoLevel => {
                 let [first, second] = k.map(|k| columns.map(|column| params.two_levels(column, k as usize)));
                 let level = |level: usize| [first.map(|e| entry(e[level])), second.map(|e| entry(e[level]))];

@@ -1,10 +1,10 @@
 //! The body of a pass over prime fields of one word, in lanes of vectors.
 //!
-//! A tile is some neighbouring lines. Its levels of butterflies are done in steps of up to four, for which registers hold 2^4
-//! rows of as many lines as a vector has lanes. The first step loads them from the data and the last stores them there, with
-//! their factors, where lines lie side by side; steps between leave them in the tile's memory, row by row. Where a line is a run
-//! of its own, squares of rows and lines are transposed on their way into the tile's memory and out of it. What is rare (other
-//! factors, lines that fill no vector) is done one by one, there too.
+//! A tile is some neighbouring lines. Its levels of butterflies are done in steps of up to four, for which registers
+//! hold 2^4 rows of as many lines as a vector has lanes. The first step loads them from the data and the last stores
+//! them there, with their factors, where lines lie side by side; steps between leave them in the tile's memory, row by
+//! row. Where a line is a run of its own, squares of rows and lines are transposed on their way into the tile's memory
+//! and out of it. What is rare (other factors, lines that fill no vector) is done one by one, there too.
 
 use std::any::Any;
 
@@ -12,8 +12,8 @@ use evariste_backend::{Wiped, parallel};
 use evariste_field::words::{WordField, WordJob, Words};
 
 use self::{lines::Rows, memory::Memory, steps::Steps, tile::Tile};
-use super::Pass;
-use crate::reverse_bits;
+use super::cpu::Pass;
+use crate::order::reverse_bits;
 
 mod butterflies;
 mod factors;
@@ -24,16 +24,16 @@ mod steps;
 mod tests;
 mod tile;
 
-/// Bytes of a tile, which should stay in the level 2 cache of a core with what it is made from. On Zen 4, whose cores have 1 MiB,
-/// matrices of 2^18 × 64 words took 1.14 times as long with half of it, and single transforms of 2^18 words 1.2 times as long with
-/// twice as much.
+/// Bytes of a tile, which should stay in the level 2 cache of a core with what it is made from. On Zen 4, whose cores
+/// have 1 MiB, matrices of 2^18 × 64 words took 1.14 times as long with half of it, and single transforms of 2^18 words
+/// 1.2 times as long with twice as much.
 const TILE_BYTES: usize = 1 << 18;
 
-/// The same on processors without vectors of 512 bits, many of which have 256 or 512 KiB.
+/// The same on processors without vectors of 512 bits. Many of these have 256 or 512 KiB.
 const SMALL_TILE_BYTES: usize = 1 << 17;
 
-/// Bytes from which on the results of a pass from one buffer to another are stored past the caches, which spares reading what is
-/// overwritten.
+/// Bytes from which on the results of a pass from one buffer to another are stored past the caches, which spares
+/// reading what is overwritten.
 const MIN_STREAMED_BYTES: u64 = if cfg!(test) { 1 << 12 } else { 1 << 26 };
 
 /// Tiles that a thread should get at the least, where these would be narrow otherwise.
@@ -50,11 +50,11 @@ impl Pass<'_> {
 }
 
 impl Pass<'_> {
-    /// Whether results should go past the caches, as far as this is known before where each lies: to other memory than what they
-    /// are made from, in rows of whole vectors, and more than caches hold. In place, caches have the lines.
+    /// Whether results should go past the caches, as far as this is known before where each lies: to other memory than
+    /// what they are made from, in rows of whole vectors, and more than caches hold. In place, caches have the lines.
     fn is_streamed<F: WordField>(&self) -> bool {
-        let Self { shape, params, input, output, .. } = *self;
-        let bytes = (u64::from(params.lines) * size_of::<F::Word>() as u64) << shape.log_rows;
+        let Self { variant, params, input, output, .. } = *self;
+        let bytes = (u64::from(params.lines) * size_of::<F::Word>() as u64) << variant.log_rows;
         let is_aligned =
             output.cast::<F::Lanes>().is_aligned() && (params.interleaved as usize).is_multiple_of(F::LANES);
         bytes >= MIN_STREAMED_BYTES && input != output.cast_const() && is_aligned
@@ -74,7 +74,7 @@ impl WordJob for Whole<'_> {
         let Self { pass, words } = self;
         let lines = (pass.params.lines - pass.params.first) as usize;
         let tile_bytes = if size_of::<F::Lanes>() == CACHE_LINE { TILE_BYTES } else { SMALL_TILE_BYTES };
-        let most = (tile_bytes / size_of::<F::Word>()) >> pass.shape.log_rows;
+        let most = (tile_bytes / size_of::<F::Word>()) >> pass.variant.log_rows;
         let shared = lines / (TILES_PER_THREAD * rayon::current_num_threads());
         let width = 1 << shared.max(1).ilog2().clamp(F::LANES.ilog2(), most.max(F::LANES).ilog2());
         let setup = Setup::new(pass, field, width);
@@ -94,7 +94,7 @@ struct Setup<W> {
 
 impl<W: bytemuck::Pod + PartialEq> Setup<W> {
     fn new<F: WordField<Word = W>>(pass: &Pass<'_>, field: F, width: usize) -> Self {
-        let log_rows = pass.shape.log_rows;
+        let log_rows = pass.variant.log_rows;
         let reversed: Vec<usize> = (0..1 << log_rows).map(|row| reverse_bits(row, log_rows) as usize).collect();
         let (steps, rows) = (Steps::new(pass, field), Rows::new::<W>(pass, &reversed, width));
         Self { width, reversed, steps, rows }

@@ -147,8 +147,8 @@ fn transforms<F: DeviceField + FftField>(device: &Device) -> Result<()> {
 fn sums<C: MsmCurve>(device: &Device) -> Result<()> {
     let bases = [Affine::<C>::generator(); 4];
     for precompute in [Precompute::None, Precompute::Tables { budget: u64::MAX }] {
-        let config = MsmConfig { precompute, ..MsmConfig::default() };
-        Msm::<C>::new(device, &bases, config)?.prepare()?;
+        let config = MsmConfig::default().precompute(precompute);
+        Msm::<C>::with_config(device, &bases, config)?.prepare()?;
     }
     Ok(())
 }

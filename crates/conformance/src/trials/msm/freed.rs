@@ -27,18 +27,18 @@ pub(super) const FREED: &[Freed] = &[
         p.watch_heap(|| msm.msm(&scalars))
     }),
     ("msm_of_any_integers", |p| {
-        let config = MsmConfig { bases: Bases::Any, ..MsmConfig::default() };
+        let config = MsmConfig::default().bases(Bases::FullGroup);
         let (msm, scalars) = (plan(p, config)?, integers(p, SCALARS)?);
         p.watch_heap(|| msm.msm(&scalars))
     }),
     ("msm_of_slices", |p| {
-        let config = MsmConfig { secrecy: Secrecy::Secret, ..MsmConfig::default() };
+        let config = MsmConfig::default().secrecy(Secrecy::Secret);
         let (msm, scalars) = (plan(p, config)?, p.host(SCALARS));
         p.watch_heap(|| msm.msm(&scalars))
     }),
     ("msm_by_pairs", |p| {
-        let tuning = Tuning { levels: Some(2), ..Tuning::default() };
-        let msm = plan(p, MsmConfig { tuning, window: Some(8), ..MsmConfig::default() })?;
+        let tuning = Tuning::default().affine_levels(2);
+        let msm = plan(p, MsmConfig::default().tuning(tuning).window(8))?;
         let scalars = p.operand::<Mont<Fr>>(&p.samples(SCALARS))?;
         p.watch_heap(|| msm.msm_batch(2, scalars.view(..SCALARS / 2 * 2)?))
     }),
@@ -63,5 +63,5 @@ fn plan(p: &Probe, config: MsmConfig) -> Result<Msm<Config>, Failed> {
     let multiples = iter::successors(Some(generator.into_group()), |point| Some(*point + generator));
     let multiples = CurveGroup::normalize_batch(&multiples.take(64).collect::<Vec<_>>());
     let bases: Vec<_> = multiples.into_iter().cycle().take(SCALARS).collect();
-    Ok(Msm::new(&p.device, &bases, config)?)
+    Ok(Msm::with_config(&p.device, &bases, config)?)
 }

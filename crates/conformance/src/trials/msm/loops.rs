@@ -18,12 +18,12 @@ fn check_msm(device: &Device, len: usize) -> Outcome {
     let bases = vec![Affine::<g1::Config>::generator(); len];
     let expected = Affine::<g1::Config>::generator() * scalars.iter().sum::<Fr>();
     let tuning =
-        Tuning { slices: Some(1), least_slice: Some(u32::MAX), layer: Some(20), last: Some(20), ..Tuning::default() };
+        Tuning::default().slices(1).min_slice(u32::MAX).log_reduction_run(20).log_final_row(20);
     let budget = 8 * (len * AffinePoint::<g1::Config>::BYTES) as u64;
     for (levels, precompute) in [(0, Precompute::Tables { budget }), (1, Precompute::None)] {
-        let tuning = Tuning { levels: Some(levels), ..tuning };
-        let config = MsmConfig { window: Some(8), tuning, precompute, ..MsmConfig::default() };
-        expect_equal("a sum", &Msm::new(device, &bases, config)?.msm(&scalars)?, &expected)?;
+        let tuning = tuning.affine_levels(levels);
+        let config = MsmConfig::default().window(8).tuning(tuning).precompute(precompute);
+        expect_equal("a sum", &Msm::with_config(device, &bases, config)?.msm(&scalars)?, &expected)?;
     }
     Ok(())
 }

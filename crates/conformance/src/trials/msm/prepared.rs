@@ -3,7 +3,7 @@
 use ark_bn254::g1;
 use ark_ec::{AffineRepr, short_weierstrass::Affine};
 use evariste::{
-    backend::Device,
+    backend::{Device, Error as DeviceError},
     field::Mont,
     msm::{Error, Msm, MsmConfig, MsmCurve, Tuning},
 };
@@ -17,7 +17,7 @@ pub(super) fn sums(device: &Device) -> Outcome {
 
 fn points<C: MsmCurve>(device: &Device) -> Outcome {
     let bases = vec![Affine::<C>::generator(); 300];
-    let msm = Msm::new(device, &bases, MsmConfig::default())?;
+    let msm = Msm::new(device, &bases)?;
     let scalars: Vec<C::ScalarField> = samples(bases.len(), 3);
     quietly(device, "a sum of points", || {
         let sum = msm.msm(&scalars)?;
@@ -31,13 +31,14 @@ fn points<C: MsmCurve>(device: &Device) -> Outcome {
 /// was made with.
 fn many_sums<C: MsmCurve>(device: &Device, bases: &[Affine<C>]) -> Outcome {
     let with = |memory| {
-        let tuning = Tuning { levels: Some(2), ..Tuning::default() };
-        Msm::new(device, bases, MsmConfig { memory: Some(memory), tuning, ..MsmConfig::default() })
+        let tuning = Tuning::default().affine_levels(2);
+        Msm::with_config(device, bases, MsmConfig::default().memory(memory).tuning(tuning))
     };
-    let Err(Error::InsufficientMemory { expected, .. }) = with(0)?.required_bytes(bases.len(), 1) else {
+    let refused = with(0)?.scratch_bytes(bases.len(), 1);
+    let Err(Error::Device(DeviceError::InsufficientMemory { needed, .. })) = refused else {
         return Err("a sum takes no memory".into());
     };
-    let msm = with(expected - 1)?;
+    let msm = with(needed - 1)?;
     msm.prepare()?;
     quietly(device, "several sums of points", || {
         let scalars: Vec<_> = (0..3 * bases.len()).map(|i| C::ScalarField::from((i % 3) as u64)).collect();

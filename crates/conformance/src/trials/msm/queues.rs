@@ -19,7 +19,7 @@ pub(super) const ORDERED: &[Named] = &[("sums of points", sums_of_points)];
 /// What refuses a queue of another device.
 pub(super) const PLANS: &[Plan] = &[("sums of points", |m| {
     let scalars = [Fr::from(3); 4];
-    let msm = Msm::<Config>::new(&m.device, &[G1Affine::generator(); 4], MsmConfig::default())?.on(&m.queue);
+    let msm = Msm::<Config>::new(&m.device, &[G1Affine::generator(); 4])?.on(&m.queue);
     m.refuses(|| msm.msm(&scalars))?;
     let scalars = m.device.upload::<Mont<Fr>>(&scalars)?;
     m.refuses(|| msm.msm(&scalars))
@@ -30,22 +30,22 @@ pub(super) const PLANS: &[Plan] = &[("sums of points", |m| {
 fn sums_of_points() -> Outcome {
     let bases = [G1Affine::generator(); 40];
     let scalars: Vec<Fr> = (1..41).map(Fr::from).collect();
-    let tuning = Tuning { levels: Some(1), ..Tuning::default() };
+    let tuning = Tuning::default().affine_levels(1);
     let (aggregation, addition) = (Aggregation::RunningSums, Addition::Double);
-    let whole = Tuning { accumulation: Accumulation::WholeBuckets, aggregation, ..Tuning::default() };
-    let per_bucket = Tuning { accumulation: Accumulation::PerBucket, addition, ..Tuning::default() };
-    let plain = MsmConfig { window: Some(4), tuning, ..MsmConfig::default() };
-    let memory = Msm::<Config>::new(&Device::cpu(), &[], plain)?.required_bytes(10, 1)?;
+    let whole = Tuning::default().accumulation(Accumulation::WholeBuckets).aggregation(aggregation);
+    let per_bucket = Tuning::default().accumulation(Accumulation::PerBucket).addition(addition);
+    let plain = MsmConfig::default().window(4).tuning(tuning);
+    let memory = Msm::<Config>::with_config(&Device::cpu(), &[], plain)?.scratch_bytes(10, 1)?;
     for config in [
         plain,
-        MsmConfig { precompute: Precompute::Tables { budget: u64::MAX }, ..plain },
-        MsmConfig { precompute: Precompute::OddDigits { depth: 1 }, tuning: per_bucket, ..plain },
-        MsmConfig { precompute: Precompute::Doublings { depth: 1 }, tuning: whole, ..plain },
-        MsmConfig { precompute: Precompute::Doublings { depth: 1 }, tuning: Tuning::default(), ..plain },
-        MsmConfig { memory: Some(memory), ..plain },
+        plain.precompute(Precompute::Tables { budget: u64::MAX }),
+        plain.precompute(Precompute::OddSignedDigits { depth: 1 }).tuning(per_bucket),
+        plain.precompute(Precompute::Doublings { depth: 1 }).tuning(whole),
+        plain.precompute(Precompute::Doublings { depth: 1 }).tuning(Tuning::default()),
+        plain.memory(memory),
     ] {
         on_plans(|ordered, made_on, queue| {
-            let msm = Msm::<Config>::new(made_on, &bases, config)?.on(queue);
+            let msm = Msm::<Config>::with_config(made_on, &bases, config)?.on(queue);
             let mut buffer = queue.device().alloc::<Mont<Fr>>(scalars.len())?;
             queue.write(&mut buffer, &scalars)?;
             let sums = [msm.msm(&scalars)?, msm.msm(&buffer)?, msm.msm_profiled(buffer.view(1..)?)?.0];

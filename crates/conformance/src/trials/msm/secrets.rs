@@ -29,14 +29,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
     Operation::slow("sums_of_points_in_pieces", 2, |p| {
         let points = bases(p, 1);
         let (bases, scalars) = (p.operand::<AffinePoint<Sums>>(&points)?, scalars::<Canonical<_>>(p)?);
-        let tuning = Tuning { levels: Some(1), ..Tuning::default() };
+        let tuning = Tuning::default().affine_levels(1);
         let tables = Precompute::Tables { budget: 4 * bases.bytes() };
-        let config = MsmConfig { window: Some(4), precompute: tables, tuning, ..MsmConfig::default() };
+        let config = MsmConfig::default().window(4).precompute(tables).tuning(tuning);
         let msm = Msm::<Sums>::from_buffer(&p.device, &bases, config)?;
         p.watch(|| msm.msm(&scalars))
     }),
     Operation::slow("sums_of_points_one_by_one", 2, |p| {
-        sums_by(p, 2, Accumulation::PerBucket, Addition::Single, Precompute::OddDigits { depth: 2 })
+        sums_by(p, 2, Accumulation::PerBucket, Addition::Single, Precompute::OddSignedDigits { depth: 2 })
     }),
     Operation::slow("sums_of_points_by_whole_buckets", 2, |p| {
         sums_by(p, 3, Accumulation::WholeBuckets, Addition::Double, Precompute::None)
@@ -70,8 +70,8 @@ fn sums_by(
     let points = bases(p, number);
     let (bases, scalars) = (p.operand::<AffinePoint<Sums>>(&points)?, scalars::<Mont<_>>(p)?);
     let aggregation = Aggregation::RunningSums;
-    let tuning = Tuning { accumulation, addition, aggregation, ..Tuning::default() };
-    let config = MsmConfig { window: Some(4), precompute, tuning, ..MsmConfig::default() };
+    let tuning = Tuning::default().accumulation(accumulation).addition(addition).aggregation(aggregation);
+    let config = MsmConfig::default().window(4).precompute(precompute).tuning(tuning);
     let msm = Msm::<Sums>::from_buffer(&p.device, &bases, config)?;
     p.watch(|| msm.msm(&scalars))
 }

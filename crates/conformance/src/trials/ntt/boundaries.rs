@@ -57,7 +57,7 @@ fn extensions() -> Outcome {
     stub.take_calls();
     let refused = extension.extend(&given, Goldilocks::GENERATOR, Order::BitReversed);
     let error = expect_error("2^32 values", refused)?;
-    expect_equal("too many", &error, &Error::TooLarge { expected: 32, actual: 1 << 32 })?;
+    expect_equal("too many", &error, &Error::TooLarge { expected: u32::MAX.into(), actual: 1 << 32 })?;
     expect("nothing is launched", stub.take_launches().is_empty())
 }
 

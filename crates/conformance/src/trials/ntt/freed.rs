@@ -21,7 +21,7 @@ pub(super) const FREED: &[Freed] = &[
         let mut y = x.clone();
         p.watch_heap(|| {
             y.copy_from_slice(&x);
-            plan.forward(&mut y)
+            plan.forward_host(&mut y)
         })
     }),
 ];

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use ark_bls12_381::Fr;
 use ark_ff::{FftField, Field};
-use evariste::backend::{Device, Element, HostBuffer, Secrecy, Transfer};
+use evariste::backend::{Device, Element, Error as DeviceError, HostBuffer, Secrecy, Transfer};
 use evariste::field::{DeviceField, Mont, small};
 use evariste::ntt::{
-    Config, Error, Ntt, Order, OutOfCore, Pipeline, Split, crossover, forward, forward_out_of_core, inverse,
-    inverse_out_of_core, reference, set_crossover,
+    Error, Ntt, NttConfig, Order, OutOfCore, Pipeline, Split, forward_host, forward_out_of_core, inverse_host,
+    inverse_out_of_core, reference,
 };
 use libtest_mimic::Failed;
 
-use super::{ORDERS, arkworks, is_brief};
+use super::{ORDERS, arkworks, is_brief, length};
 use crate::{Outcome, expect, expect_equal, expect_error, expect_same, recorder::Recorder, samples::samples};
 
 /// Host data with less device memory than it takes.
@@ -33,18 +33,19 @@ pub(super) fn out_of_core<F: DeviceField + FftField>(device: &Device) -> Outcome
     let mut plan = OutOfCore::<F>::new(device, 7, (11 * element) << 4 << 2, Secrecy::Secret)?;
     let mut y = x.clone();
     for turn in ["the first", "the second"] {
-        plan.forward(&mut y)?;
+        plan.forward_host(&mut y)?;
         expect_same(&format!("forward, {turn} time"), &y, &arkworks(&x, F::ONE))?;
-        plan.inverse(&mut y)?;
+        plan.inverse_host(&mut y)?;
         expect_same(&format!("inverse, {turn} time"), &y, &x)?;
     }
-    let error = expect_error("half a slice", plan.forward(&mut y[1..]))?;
-    expect_equal("length", &error, &Error::Length { expected: 128, actual: 127 })?;
+    let error = expect_error("half a slice", plan.forward_host(&mut y[1..]))?;
+    expect_equal("length", &error, &length("the slice of a transform out of core", 128, 127))?;
     expect_same("untouched", &y, &x)?;
     let mut x = samples::<F>(64, 33);
     let least = 4 * 8 * 11 * element;
     let error = expect_error("less than four columns", forward_out_of_core(device, &mut x, least - 1))?;
-    expect_equal("memory", &error, &Error::InsufficientMemory { expected: least, actual: least - 1 })?;
+    let expected = DeviceError::InsufficientMemory { needed: least, available: least - 1 };
+    expect_equal("memory", &error, &Error::Device(expected))?;
     let error = expect_error("a length of 63", forward_out_of_core(device, &mut x[1..], u64::MAX))?;
     expect_equal("length", &error, &Error::NotPowerOfTwo { actual: 63 })?;
     expect_same("untouched", &x, &samples::<F>(64, 33))
@@ -78,14 +79,14 @@ pub(super) fn pinned<F: DeviceField + FftField>(device: &Device) -> Outcome {
     let ntt = Ntt::<F>::new(device, 4)?;
     let host = device.host_buffer(15 * Mont::<F>::BYTES, Transfer::Both, Secrecy::Public)?;
     let error = expect_error("another length", ntt.transform().forward_pinned(host, Secrecy::Public))?;
-    expect_equal("length", &error, &Error::Length { expected: 16, actual: 15 })?;
+    expect_equal("length", &error, &length("the data of a transform, a multiple of", 16, 15))?;
     let bytes = Mont::<F>::BYTES;
     let single = Ntt::<F>::new(device, 0)?;
     for (ntt, len) in [(&ntt, 16 * bytes + 1), (&single, bytes - 1), (&single, 1)] {
         let host = device.host_buffer(len, Transfer::Both, Secrecy::Public)?;
         let error = expect_error("a part of an element", ntt.transform().forward_pinned(host, Secrecy::Public))?;
         let expected = len.next_multiple_of(bytes);
-        expect_equal("bytes", &error, &Error::HostBytes { expected, actual: len })?;
+        expect_equal("bytes", &error, &length("the host memory of a transform, in bytes", expected, len))?;
     }
     let upload_only = device.host_buffer(16 * Mont::<F>::BYTES, Transfer::Upload, Secrecy::Public)?;
     expect_error("host memory for uploads only", ntt.transform().forward_pinned(upload_only, Secrecy::Public)).map(drop)
@@ -103,7 +104,7 @@ pub(super) fn blocks_of_columns<F: DeviceField + FftField>(device: &Device) -> O
         // With the kernels of other trials.
         (15, Split::Balanced)
     };
-    let ntt = Ntt::<F>::with_config(device, log_n, Config { split, ..Config::default() })?;
+    let ntt = Ntt::<F>::with_config(device, log_n, NttConfig::default().split(split))?;
     let x = samples::<F>(1 << log_n, 45);
     let y = arkworks(&x, F::GENERATOR);
     let mut host = device.host_buffer(x.len() * Mont::<F>::BYTES, Transfer::Both, secrecy)?;
@@ -142,7 +143,7 @@ pub(super) fn pipelines<F: DeviceField + FftField>(device: &Device) -> Outcome {
         let mut results = Vec::new();
         for x in &inputs {
             let host = pinned(x)?;
-            results.extend(if inverse { pipeline.inverse(host)? } else { pipeline.forward(host)? });
+            results.extend(if inverse { pipeline.inverse_pinned(host)? } else { pipeline.forward_pinned(host)? });
         }
         while let Some(host) = pipeline.next()? {
             results.push(host);
@@ -157,17 +158,17 @@ pub(super) fn pipelines<F: DeviceField + FftField>(device: &Device) -> Outcome {
         }
     }
     let mut pipeline = Pipeline::new(ntt.transform(), batch, Secrecy::Public)?;
-    let error = expect_error("host memory of another length", pipeline.forward(pinned(&[F::ONE; 7])?))?;
-    expect_equal("length", &error, &Error::Length { expected: n * batch, actual: 7 })?;
+    let error = expect_error("host memory of another length", pipeline.forward_pinned(pinned(&[F::ONE; 7])?))?;
+    expect_equal("length", &error, &length("the host memory of a pipeline", n * batch, 7))?;
     let actual = n * batch * Mont::<F>::BYTES + 1;
     let longer = device.host_buffer(actual, Transfer::Both, Secrecy::Public)?;
-    let error = expect_error("host memory that is a byte longer", pipeline.forward(longer))?;
+    let error = expect_error("host memory that is a byte longer", pipeline.forward_pinned(longer))?;
     let expected = actual.next_multiple_of(Mont::<F>::BYTES);
-    expect_equal("bytes", &error, &Error::HostBytes { expected, actual })?;
+    expect_equal("bytes", &error, &length("the host memory of a transform, in bytes", expected, actual))?;
     let upload_only = device.host_buffer(n * batch * Mont::<F>::BYTES, Transfer::Upload, Secrecy::Public)?;
-    expect_error("host memory for uploads only", pipeline.forward(upload_only))?;
+    expect_error("host memory for uploads only", pipeline.forward_pinned(upload_only))?;
     let host = pinned(&vec![F::ZERO; n * batch])?;
-    expect("nothing is ready yet", pipeline.forward(host)?.is_none())?;
+    expect("nothing is ready yet", pipeline.forward_pinned(host)?.is_none())?;
     expect("usable", pipeline.next()?.is_some_and(|host| host.iter().all(|byte| *byte == 0)))
 }
 
@@ -200,39 +201,49 @@ pub(super) fn interrupted(device: &Device) -> Outcome {
 }
 
 pub(super) fn host_slices<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    let measured = crossover::<F>(device)?;
-    expect_equal("a crossover is measured once", &crossover::<F>(device)?, &measured)?;
+    let measured = Ntt::<F>::cpu_threshold(device)?;
+    expect_equal("a threshold is measured once", &Ntt::<F>::cpu_threshold(device)?, &measured)?;
     // All on the device, all on the CPU, and as measured.
-    for pinned in [0, u32::MAX, measured] {
-        set_crossover::<F>(device, pinned);
+    for pinned in [0, usize::MAX, measured] {
+        Ntt::<F>::set_cpu_threshold(device, pinned);
         for len in [0, 1, 2, 1024] {
             let x = samples::<F>(len, 9);
             let mut y = x.clone();
-            forward(device, &mut y)?;
+            forward_host(device, &mut y)?;
             expect_same("forward", &y, &if len == 0 { Vec::new() } else { arkworks(&x, F::ONE) })?;
-            inverse(device, &mut y)?;
+            inverse_host(device, &mut y)?;
             expect_same("inverse", &y, &x)?;
         }
     }
+    // A plan works on its device whatever the threshold is, on several transforms too.
+    let (ntt, x) = (Ntt::<F>::new(device, 3)?, samples::<F>(24, 9));
+    let mut y = x.clone();
+    ntt.forward_host(&mut y)?;
+    expect_same("forward by a plan", &y, &x.chunks(8).flat_map(|x| arkworks(x, F::ONE)).collect::<Vec<F>>())?;
+    ntt.inverse_host(&mut y)?;
+    expect_same("inverse by a plan", &y, &x)?;
+    let error = expect_error("three and a half transforms", ntt.forward_host(&mut y[..20]))?;
+    expect_equal("length", &error, &length("the data of a transform, a multiple of", 8, 20))?;
+    expect_same("untouched by a plan", &y, &x)?;
     let x = samples::<F>(1000, 9);
     let mut y = x.clone();
-    let error = expect_error("a length of 1000", forward(device, &mut y))?;
+    let error = expect_error("a length of 1000", forward_host(device, &mut y))?;
     expect_equal("length", &error, &Error::NotPowerOfTwo { actual: 1000 })?;
     expect_same("untouched", &y, &x)
 }
 
-pub(super) fn slices_stay_on_the_cpu_below_the_crossover(device: &Device) -> Outcome {
-    let measured = crossover::<Fr>(device)?;
+pub(super) fn slices_stay_on_the_cpu_below_the_threshold(device: &Device) -> Outcome {
+    let measured = Ntt::<Fr>::cpu_threshold(device)?;
     let mut x = samples::<Fr>(1 << 4, 9);
     let mut launches = |pinned| -> Result<u64, Failed> {
-        set_crossover::<Fr>(device, pinned);
+        Ntt::<Fr>::set_cpu_threshold(device, pinned);
         let before = device.stats().launches;
-        forward(device, &mut x)?;
+        forward_host(device, &mut x)?;
         Ok(device.stats().launches - before)
     };
-    let (first, second, below) = (launches(4)?, launches(4)?, launches(5)?);
-    set_crossover::<Fr>(device, measured);
+    let (first, second, below) = (launches(16)?, launches(16)?, launches(17)?);
+    Ntt::<Fr>::set_cpu_threshold(device, measured);
     expect("a plan is made once", second <= first && second > 0)?;
     let expected = if device.is_same(&Device::cpu()) { second } else { 0 };
-    expect_equal("launches below the crossover", &below, &expected)
+    expect_equal("launches below the threshold", &below, &expected)
 }

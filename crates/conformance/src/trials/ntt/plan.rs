@@ -6,10 +6,10 @@ use ark_ff::FftField;
 use evariste::{
     backend::{Device, Error as DeviceError},
     field::{DeviceField, Mont},
-    ntt::{Config, Error, LowDegreeExtension, Ntt, Order, Twiddles, reference},
+    ntt::{Error, LowDegreeExtension, Ntt, NttConfig, Order, Twiddles, reference},
 };
 
-use super::arkworks;
+use super::{arkworks, length};
 use crate::{
     Outcome, expect, expect_equal, expect_error, expect_same, is_checked_cpu, other_device, samples::samples,
     trials::process::child,
@@ -19,7 +19,7 @@ use crate::{
 pub(super) fn required_bytes(device: &Device) -> Outcome {
     type F = ark_bls12_381::Fr;
     for (log_n, twiddles) in [(16, Twiddles::Stored), (17, Twiddles::Stored), (17, Twiddles::TwoLevel)] {
-        let config = Config { twiddles: Some(twiddles), ..Config::default() };
+        let config = NttConfig::default().twiddles(twiddles);
         let required = Ntt::<F>::required_bytes(device, log_n, 1, config)?;
         for batch in [(1 << 32) >> log_n, 1 << 36, usize::MAX] {
             let refused = Ntt::<F>::required_bytes(device, log_n, batch, config);
@@ -53,7 +53,7 @@ pub(super) fn misuse<F: DeviceField + FftField>(device: &Device) -> Outcome {
         let x = samples::<F>(len, 10);
         let mut data = device.upload(&x)?;
         let error = expect_error("data of another length", ntt.forward(&mut data))?;
-        expect_equal("length", &error, &Error::Length { expected: 16, actual: len })?;
+        expect_equal("length", &error, &length("the data of a transform, a multiple of", 16, len))?;
         expect_same("untouched", &data.to_vec()?, &x)?;
     }
     ntt.forward(&mut device.zeros(0)?)?;

@@ -5,7 +5,7 @@ use ark_ff::FftField;
 use evariste::{
     backend::{Element, Secrecy, Transfer},
     field::Mont,
-    ntt::{Config, LowDegreeExtension, Ntt, Order, Pipeline, Split, Twiddles, forward_out_of_core},
+    ntt::{LowDegreeExtension, Ntt, NttConfig, Order, Pipeline, Split, Twiddles, forward_out_of_core},
 };
 
 use crate::{
@@ -38,7 +38,7 @@ fn transforms() -> Outcome {
     for (twiddles, split) in Twiddles::ALL.into_iter().flat_map(|twiddles| Split::ALL.map(|split| (twiddles, split))) {
         for (inverse, coset) in cases.clone() {
             on_plans(|ordered, made_on, queue| {
-                let ntt = Ntt::<Fr>::with_config(made_on, 9, Config { twiddles: Some(twiddles), split })?;
+                let ntt = Ntt::<Fr>::with_config(made_on, 9, NttConfig::default().twiddles(twiddles).split(split))?;
                 let mut data = queue.device().alloc::<Mont<Fr>>(x.len())?;
                 queue.write(&mut data, &x)?;
                 let generator = if coset { Fr::GENERATOR } else { Fr::from(1) };
@@ -67,9 +67,9 @@ fn pipelines() -> Outcome {
             let mut host = device.host_buffer(bytes, Transfer::Both, Secrecy::Public)?;
             host.fill(0);
             if inverse {
-                pipeline.inverse(host)?
+                pipeline.inverse_pinned(host)?
             } else {
-                pipeline.forward(host)?
+                pipeline.forward_pinned(host)?
             };
         }
         while pipeline.next()?.is_some() {}
@@ -78,7 +78,7 @@ fn pipelines() -> Outcome {
         // In blocks of columns, whose rows are of 64 KiB at least.
         let ordered = OrderChecker::new();
         let device = ordered.device();
-        let ntt = Ntt::<Fr>::with_config(&device, 17, Config { split: Split::ThreeWay, ..Config::default() })?;
+        let ntt = Ntt::<Fr>::with_config(&device, 17, NttConfig::default().split(Split::ThreeWay))?;
         let mut host = device.host_buffer(Mont::<Fr>::BYTES << 17, Transfer::Both, Secrecy::Public)?;
         host.fill(0);
         let queue = device.queue()?;

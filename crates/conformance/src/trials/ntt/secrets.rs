@@ -2,7 +2,7 @@
 
 use ark_bls12_381::Fr;
 use ark_ff::FftField;
-use evariste::ntt::{Config, LowDegreeExtension, Ntt, Order, Split};
+use evariste::ntt::{LowDegreeExtension, Ntt, NttConfig, Order, Split};
 
 use crate::secrecy::Operation;
 
@@ -12,7 +12,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         p.watch(|| ntt.forward(&mut data).and_then(|()| ntt.inverse(&mut data)))
     }),
     Operation::new("transform_by_halves", 1, |p| {
-        let config = Config { split: Split::Halves, ..Config::default() };
+        let config = NttConfig::default().split(Split::Halves);
         let ntt = Ntt::<Fr>::with_config(&p.device, 11, config)?;
         let mut data = p.in_place(|p| p.first(1, 1 << 11))?;
         p.watch(|| ntt.forward(&mut data))

@@ -9,8 +9,8 @@ macro_rules! each {
 }
 pub(super) use each;
 
-/// For each pair of a level among 16 rows, with the number of the root among those of steps of four levels: written out, for
-/// lanes to stay in registers.
+/// For each pair of a level among 16 rows, with the number of the root among those of steps of four levels: written
+/// out, for lanes to stay in registers.
 macro_rules! pairs {
     (8, $body:ident) => { $body!(0 8 0, 1 9 1, 2 10 2, 3 11 3, 4 12 4, 5 13 5, 6 14 6, 7 15 7) };
     (4, $body:ident) => { $body!(0 4 8, 1 5 9, 2 6 10, 3 7 11, 8 12 8, 9 13 9, 10 14 10, 11 15 11) };
@@ -21,9 +21,9 @@ macro_rules! pairs {
 /// The power of a root of unity of order 16 that each root of [`pairs`] is in a transform of its own.
 const TURNS: [usize; 15] = [0, 1, 2, 3, 4, 5, 6, 7, 0, 2, 4, 6, 0, 4, 0];
 
-/// Transforms of 2^`LOG_RADIX` rows, with the roots given: in the last step, where the first root of each level is 1, with that in
-/// mind. With [`WordField::TURN`] and no others, where there is such a root. All results but the first may be unreduced where
-/// they are `MULTIPLIED`.
+/// Transforms of 2^`LOG_RADIX` rows, with the roots given: in the last step, where the first root of each level is 1,
+/// with that in mind. With [`WordField::TURN`] and no others, where there is such a root. All results but the first may
+/// be unreduced where they are `MULTIPLIED`.
 #[inline(always)]
 pub(super) fn butterflies<F: WordField, const LOG_RADIX: usize, const LAST: bool, const MULTIPLIED: bool>(
     field: F,

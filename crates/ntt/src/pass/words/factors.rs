@@ -3,12 +3,12 @@
 use evariste_field::words::{Shoup, WordField};
 
 use super::{
-    super::{Pass, flags},
+    super::{cpu::Pass, flags},
     lines::Places,
 };
 
-/// Factors of rows, one for all lanes of a vector, of which the lines are columns of one line of a matrix: of row r and vector v
-/// at `starts[v] + r`.
+/// Factors of rows, one for all lanes of a vector whose lines are columns of one line of a matrix: of row r and
+/// vector v at `starts[v] + r`.
 pub(super) struct Factors<W> {
     factors: Vec<Shoup<W>>,
     starts: Vec<usize>,
@@ -68,9 +68,9 @@ pub(super) const VECTORS: u8 = 2;
 /// The scales of all rows, for each vector of lines.
 #[inline(always)]
 pub(super) fn scales<F: WordField>(field: F, pass: &Pass<'_>, reversed: &[usize], places: &Places) -> Factors<F::Word> {
-    let Pass { shape, params, scale, .. } = pass;
+    let Pass { variant, params, scale, .. } = pass;
     let scale: &[F::Word] = bytemuck::cast_slice(scale);
-    let rows = 1usize << shape.log_rows;
+    let rows = 1usize << variant.log_rows;
     let element_of = |row: usize| if params.has(flags::ROWS_IN_REVERSED) { reversed[row] } else { row };
     let (mut words, mut factors): (Vec<F::Word>, _) = (Vec::with_capacity(rows), Factors::default());
     for &position in places.positions.iter().step_by(F::LANES) {

@@ -3,7 +3,7 @@
 use evariste_field::words::WordField;
 
 use super::{
-    super::{End, Line, Pass, flags},
+    super::{Endpoint, Line, cpu::Pass, flags},
     CACHE_LINE,
 };
 
@@ -24,16 +24,17 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// For tiles of so many lines of `W`.
+    /// The rows for tiles of `width` lines of `W`.
     pub(super) fn new<W>(pass: &Pass<'_>, reversed: &[usize], width: usize) -> Self {
         let params = pass.params;
-        let rows = 0..1usize << pass.shape.log_rows;
-        let [load, store] = params.ends().map(|end| (params.interleaved as usize) << end.stride);
+        let rows = 0..1usize << pass.variant.log_rows;
+        let [load, store] = params.endpoints().map(|end| (params.interleaved as usize) << end.stride);
         let row_of = |flag: u32, row: usize| if params.has(flag) { reversed[row] } else { row };
         // A result lies in the row with the number of the output reversed.
         let place_of = |row: usize| reversed[row_of(flags::ROWS_OUT_REVERSED, row)];
         let first = params.twiddles as usize + 1;
-        // A line of cache is left out after each way of it, so that rows which are apart by powers of two are in different sets.
+        // A line of cache is left out after each way of it, so that rows which are apart by powers of two are in
+        // different sets.
         let inside =
             |row: usize| row * width + (row * width * size_of::<W>() / CACHE_WAY) * (CACHE_LINE / size_of::<W>());
         Self {
@@ -69,16 +70,16 @@ pub(super) struct Places {
 
 impl Places {
     /// Of some lines of a pass over `F`, where they are loaded or where they are stored.
-    pub(super) fn new<F: WordField>(pass: &Pass<'_>, lines: &[Line], end: End) -> Self {
-        let Pass { shape, params, .. } = pass;
-        let End { stride, .. } = end;
-        let positions = of_indices(lines, |index| params.place(shape.log_rows, index, end));
+    pub(super) fn new<F: WordField>(pass: &Pass<'_>, lines: &[Line], end: Endpoint) -> Self {
+        let Pass { variant, params, .. } = pass;
+        let Endpoint { stride, .. } = end;
+        let positions = of_indices(lines, |index| params.place(variant.log_rows, index, end));
         let addresses: Vec<usize> =
             lines.iter().zip(&positions).map(|(line, position)| params.address(*line, *position)).collect();
         let step = (params.interleaved as usize) << stride;
         let form = if are_neighbours(&addresses, F::LANES) {
             Form::SideBySide
-        } else if step == 1 && addresses.len().is_multiple_of(F::LANES) && 1 << shape.log_rows >= F::LANES {
+        } else if step == 1 && addresses.len().is_multiple_of(F::LANES) && 1 << variant.log_rows >= F::LANES {
             Form::Runs
         } else {
             Form::Other
@@ -98,14 +99,14 @@ pub(super) fn of_indices(lines: &[Line], value: impl Fn(u32) -> usize) -> Vec<us
     lines.iter().map(of_line).collect()
 }
 
-/// Whether numbers are whole vectors, in each of which they follow each other.
+/// Whether numbers are whole vectors of consecutive numbers.
 #[inline]
 pub(super) fn are_neighbours(numbers: &[usize], lanes: usize) -> bool {
     let vectors = numbers.chunks_exact(lanes);
     vectors.remainder().is_empty() && vectors.into_iter().all(|vector| vector.windows(2).all(|x| x[1] == x[0] + 1))
 }
 
-/// Whether numbers are whole vectors, in each of which they are the same.
+/// Whether numbers are whole vectors of equal numbers.
 #[inline]
 pub(super) fn are_same(numbers: &[usize], lanes: usize) -> bool {
     let vectors = numbers.chunks_exact(lanes);

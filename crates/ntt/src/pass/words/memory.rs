@@ -1,12 +1,12 @@
-//! A tile's own memory, and what is done there one by one because it is rare: lines that fill no vectors or are runs of their own,
-//! and other factors than those of whole vectors.
+//! A tile's own memory, and what is done there one by one because it is rare: lines that fill no vectors or are runs of
+//! their own, and other factors than those of whole vectors.
 
 use std::ptr;
 
 use evariste_field::words::{MAX_LANES, WordField};
 
 use super::{
-    super::{Line, Pass, flags},
+    super::{Line, cpu::Pass, flags},
     butterflies::{each, transpose},
     lines::{Form, Places, Rows},
 };
@@ -27,10 +27,10 @@ impl<F: WordField> Memory<'_, F> {
     /// All lines into the tile's memory, with their scales.
     #[inline(always)]
     pub(super) fn load(&mut self, places: &Places) {
-        let Pass { shape, params, input, .. } = *self.pass;
+        let Pass { variant, params, input, .. } = *self.pass;
         let input = input.cast::<F::Word>();
         let rows_reversed = params.has(flags::ROWS_IN_REVERSED);
-        let rows = 1 << shape.log_rows;
+        let rows = 1 << variant.log_rows;
         let (field, reversed, Rows { inside, .. }) = (self.field, self.reversed, self.rows);
         let row_of = |m: usize| inside[if rows_reversed { reversed[m] } else { m }];
         if places.form == Form::Runs {
@@ -67,13 +67,13 @@ impl<F: WordField> Memory<'_, F> {
     /// All lines from the tile's memory, with their factors and scales.
     #[inline(always)]
     pub(super) fn store(&mut self, places: &Places, columns: &[usize]) {
-        let Pass { shape, params, output, .. } = *self.pass;
+        let Pass { variant, params, output, .. } = *self.pass;
         let output = output.cast::<F::Word>();
         let rows_reversed = params.has(flags::ROWS_OUT_REVERSED);
         let (field, reversed, Rows { inside, .. }) = (self.field, self.reversed, self.rows);
         let output_of = |m: usize| if rows_reversed { reversed[m] } else { m };
         let row_of = |m: usize| inside[if rows_reversed { m } else { reversed[m] }];
-        let rows = 1 << shape.log_rows;
+        let rows = 1 << variant.log_rows;
         for m in 0..rows {
             if params.has(flags::TWIDDLE_OFFSET | flags::TWIDDLE_BLOCK) {
                 self.twiddle(columns, output_of(m), row_of(m));
@@ -128,9 +128,9 @@ impl<F: WordField> Memory<'_, F> {
     /// Output `k` times the factors of lines with the indices `columns`.
     #[inline(always)]
     fn twiddle(&mut self, columns: &[usize], k: usize, row: usize) {
-        let Pass { shape, params, twiddles, .. } = self.pass;
+        let Pass { variant, params, twiddles, .. } = self.pass;
         let table: &[F::Word] = &bytemuck::cast_slice(twiddles)[params.twiddles as usize..];
-        if shape.twiddles == Twiddles::TwoLevel {
+        if variant.twiddles == Twiddles::TwoLevel {
             for level in [0, 1] {
                 self.multiply(row, |c| table[params.two_levels(columns[c], k)[level]]);
             }

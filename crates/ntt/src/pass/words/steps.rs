@@ -2,8 +2,8 @@
 
 use evariste_field::words::{MAX_LANES, Shoup, WordField};
 
-use super::super::Pass;
-use crate::reverse_bits;
+use super::super::cpu::Pass;
+use crate::order::reverse_bits;
 
 /// Levels of butterflies that are done at once.
 pub(super) struct Step<W> {
@@ -18,7 +18,7 @@ pub(super) struct Step<W> {
 }
 
 impl<W> Step<W> {
-    /// Whether there are steps of so many levels before the last one of a tile over `F`.
+    /// Whether a tile over `F` has steps of this number of levels before the last one.
     pub(super) const fn is_inner<F: WordField<Word = W>>(log_radix: usize) -> bool {
         F::LOG_RADIX.div_ceil(2) <= log_radix && log_radix <= F::LOG_RADIX
     }
@@ -28,7 +28,7 @@ pub(super) struct Steps<W>(pub(super) Vec<Step<W>>);
 
 impl<W: bytemuck::Pod + PartialEq> Steps<W> {
     pub(super) fn new<F: WordField<Word = W>>(pass: &Pass<'_>, field: F) -> Self {
-        let log_rows = pass.shape.log_rows as usize;
+        let log_rows = pass.variant.log_rows as usize;
         let words: &[W] = bytemuck::cast_slice(pass.roots);
         let shift = pass.params.log_roots as usize - log_rows;
         let root = |e: usize| words[3 * (pass.params.roots as usize + (e << shift))];

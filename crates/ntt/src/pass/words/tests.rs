@@ -9,14 +9,19 @@ use evariste_field::{
 
 use super::*;
 use crate::{
-    Order, Split, Twiddles,
-    layout::{Batch, Direction, Domain, Layout, Place, Tiling},
-    pass::{Data, Params, Shape, Table, Tile as Reference},
+    config::{Split, Twiddles},
+    layout::{Batch, BufferRole, Direction, Domain, Layout},
+    order::Order,
+    pass::{
+        KernelVariant, Params,
+        cpu::{Data, Table, Tile as Reference},
+    },
     tables,
+    tuning::Tiling,
 };
 
-/// A field of words that knows which lanes may be unreduced, and refuses to do with them what they are not for. Sums of random words
-/// are hardly ever p or more, so that results alone would not show it.
+/// A field of words that knows which lanes may be unreduced, and refuses to do with them what they are not for. Sums of
+/// random words are hardly ever p or more, so that results alone would not show it.
 #[derive(Clone, Copy, Debug)]
 struct Tracked<F>(F);
 
@@ -126,12 +131,20 @@ fn random<F: DeviceField + UniformRand>(len: usize) -> Vec<u32> {
     limbs
 }
 
-/// Passes of every kind, of `batch` transforms or matrices of columns, with tables of anything, by all that this processor
-/// has, compared with the body over arkworks' arithmetic.
+/// Passes of every kind, of `batch` transforms or matrices of columns, with tables of anything, by all that this
+/// processor has, compared with the body over arkworks' arithmetic.
 fn check<F: DeviceField + FftField>(log_n: u32, log_tile: u32, batch: usize, columns: usize) {
     let (log_balanced, log_run, log_radix, log_tiles) = (log_tile, 0, 2, 2);
-    let tiling =
-        Tiling { log_tile, log_balanced, log_run, log_radix, threads: 1, log_tiles, specialised: false, direct: false };
+    let tiling = Tiling {
+        log_tile,
+        log_balanced,
+        log_run,
+        log_radix,
+        threads: 1,
+        log_tiles,
+        specialised: false,
+        direct_stores: false,
+    };
     let len = (batch * columns) << log_n;
     let source = random::<F>(len);
     let all: Vec<Words> = Words::each_of::<F>();
@@ -152,12 +165,12 @@ fn check<F: DeviceField + FftField>(log_n: u32, log_tile: u32, batch: usize, col
             }
         }
         let scale = random::<F>(3 * (2 * layout.roots() + 1) + layout.powers());
-        let mut passes = layout.passes(orders, Batch::of(columns), Place::Source);
+        let mut passes = layout.passes(orders, Batch::of(columns), BufferRole::Source);
         let direction = if inverse { Direction::Inverse } else { Direction::Forward };
         let domain = if coset { Domain::Coset } else { Domain::Subgroup };
         layout.scale(&mut passes, orders, direction, domain);
         for (i, pass) in passes.iter().enumerate() {
-            let shape = Shape { in_place: false, ..layout.shape_of(&passes, i) };
+            let variant = KernelVariant { in_place: false, ..layout.variant_of(&passes, i) };
             let params = Params {
                 first: 0,
                 lines: (len >> pass.log_rows) as u32,
@@ -177,23 +190,30 @@ fn check<F: DeviceField + FftField>(log_n: u32, log_tile: u32, batch: usize, col
                 pitch_in: log_n,
                 pitch_out: log_n,
             };
-            let step = params.log_roots - shape.log_rows;
+            let step = params.log_roots - variant.log_rows;
             let root = |i: usize| Table::<F>::new(&roots).at(3 * (params.roots as usize + (i << step)));
-            let within: Vec<F> = (0..1 << shape.log_rows >> 1).map(root).collect();
+            let within: Vec<F> = (0..1 << variant.log_rows >> 1).map(root).collect();
             let [twiddles, scales] = [&factors, &scale].map(|table| Table::<F>::new(table));
             // Results beside each other, and with room between.
             for apart in 0..2 {
                 let params = Params { pitch_out: log_n + apart, ..params };
                 let mut expected = vec![0; source.len() << apart];
                 let data = Data::<F>::new(source.as_ptr(), expected.as_mut_ptr(), source.len(), expected.len());
-                let tile =
-                    Reference { shape, params: &params, data, twiddles, scale: scales, roots: &within, radix: F::ONE };
-                let mut memory = vec![F::ZERO; 1 << (shape.log_rows + shape.log_columns)];
-                (0..params.lines).step_by(1 << shape.log_columns).for_each(|first| tile.run(first, &mut memory));
+                let tile = Reference {
+                    variant,
+                    params: &params,
+                    data,
+                    twiddles,
+                    scale: scales,
+                    roots: &within,
+                    radix: F::ONE,
+                };
+                let mut memory = vec![F::ZERO; 1 << (variant.log_rows + variant.log_width)];
+                (0..params.lines).step_by(1 << variant.log_width).for_each(|first| tile.run(first, &mut memory));
                 let (input, roots, twiddles, scale) = (source.as_ptr(), &roots[..], &factors[..], &scale[..]);
                 let run = |words: Words, lines: Range<u32>, input: *const u32, output: *mut u32| {
                     let params = &Params { first: lines.start, lines: lines.end, ..params };
-                    Pass { shape, params, input, output, roots, twiddles, scale }.run_in_words(words);
+                    Pass { variant, params, input, output, roots, twiddles, scale }.run_in_words(words);
                 };
                 for words in &all {
                     let what = format!("{words:?}: 2^{log_n} × {columns}, {batch} times, {params:?}");
@@ -204,7 +224,7 @@ fn check<F: DeviceField + FftField>(log_n: u32, log_tile: u32, batch: usize, col
                     assert!(output == expected, "{what}");
                     output.fill(0);
                     let all_lines =
-                        Pass { shape, params: &params, input, output: output.as_mut_ptr(), roots, twiddles, scale };
+                        Pass { variant, params: &params, input, output: output.as_mut_ptr(), roots, twiddles, scale };
                     words.run(TrackedPass(&all_lines));
                     assert!(output == expected, "tracked, {what}");
                     output.fill(0);

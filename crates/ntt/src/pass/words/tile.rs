@@ -3,7 +3,7 @@
 use evariste_field::words::{MAX_LANES, WordField, WordPart};
 
 use super::{
-    super::{Pass, flags},
+    super::{cpu::Pass, flags},
     butterflies::{butterflies, each},
     factors::{After, Factors, LANES, NOTHING, VECTORS, scales},
     lines::{Form, Places, are_neighbours, are_same, of_indices},
@@ -36,9 +36,9 @@ impl<F: WordField> Tile<'_, F> {
     #[inline(always)]
     pub(super) fn run(&mut self) {
         let Memory { pass, field, reversed, rows, .. } = self.memory;
-        let Pass { shape, params, input, output, .. } = *pass;
+        let Pass { variant, params, input, output, .. } = *pass;
         let lines = &self.memory.lines;
-        let [load, store] = params.ends().map(|end| Places::new::<F>(pass, lines, end));
+        let [load, store] = params.endpoints().map(|end| Places::new::<F>(pass, lines, end));
         let vectors = lines.len().div_ceil(F::LANES);
 
         let scaled = params.has(flags::SCALE_IN);
@@ -50,12 +50,12 @@ impl<F: WordField> Tile<'_, F> {
         let table: &[F::Word] = bytemuck::cast_slice(pass.twiddles);
         let twiddled = params.has(flags::TWIDDLE_OFFSET | flags::TWIDDLE_BLOCK);
         let columns = match twiddled {
-            true => of_indices(lines, |index| params.twiddle_index(shape.log_rows, index)),
+            true => of_indices(lines, |index| params.twiddle_index(variant.log_rows, index)),
             false => Vec::new(),
         };
         let kind = match twiddled {
             false => Some(NOTHING),
-            true if shape.twiddles != Twiddles::Stored => None,
+            true if variant.twiddles != Twiddles::Stored => None,
             true if are_same(&columns, F::LANES) => Some(VECTORS),
             true if are_neighbours(&columns, F::LANES) => Some(LANES),
             true => None,
@@ -103,8 +103,8 @@ impl<F: WordField> Tile<'_, F> {
                     match (step.log_radix, i == last) {
                         $(
                             ($log, false) if const { Step::<F::Word>::is_inner::<F>($log) } => match before {
-                                // SAFETY: both sides hold the rows and vectors of this tile: `inside` in the tile's memory,
-                                // the others in the data, as `Places` gives them, where no other tile has them.
+                                // SAFETY: both sides hold the rows and vectors of this tile: `inside` in the tile's
+                                // memory, the others in the data, as `Places` gives them, where no other tile has them.
                                 None => unsafe { self.step::<$log, false, false, NOTHING>(step, from, to, before, &after) },
                                 // SAFETY: as above.
                                 Some(_) => unsafe {
@@ -136,7 +136,8 @@ impl<F: WordField> Tile<'_, F> {
     }
 
     /// # Safety
-    /// `from` can be read and `to` written, in all rows and vectors, and those of `to` are aligned where they are streamed.
+    /// `from` can be read and `to` written, in all rows and vectors, and those of `to` are aligned where they are
+    /// streamed.
     #[inline(always)]
     unsafe fn step<const LOG_RADIX: usize, const LAST: bool, const SCALED: bool, const FACTORS: u8>(
         &self,

@@ -15,7 +15,7 @@ use crate::shared::{affine_words, load_affine};
 /// Points that are gone through level by level at once: their sums stay in cache.
 const BLOCK: usize = 1 << 14;
 
-/// Additions that share an inversion: as many as make its share small.
+/// Additions that share an inversion, enough to make its share small.
 const RUN: usize = 1 << 9;
 
 /// The same in lanes, where an addition takes a fifth of the time.
@@ -24,11 +24,11 @@ const LANES_RUN: usize = 1 << 10;
 /// Fewer additions are not done in lanes, which take a multiple of [`ifma::STEP`].
 const MIN_LANES: usize = ifma::STEP / 2;
 
-/// Sums of the points of each bucket, on one core: neighbours of one bucket are added in pairs, then their sums, and so on, 5M +
-/// 1S each. All points may be added: infinity, equal and opposite ones. An object keeps the memory that it works in, and zeroes
-/// it in the end: what is added to what is as secret as the scalars.
+/// Sums of the points of each bucket, on one core: neighbours of one bucket are added in pairs, then their sums, and so
+/// on, 5M + 1S each. All points may be added: infinity, equal and opposite ones. An object keeps the memory that it
+/// works in, and zeroes it in the end: what is added to what is as secret as the scalars.
 #[derive(Debug)]
-pub(crate) struct Levels<'a, C: DeviceCurve> {
+pub(crate) struct AffineTree<'a, C: DeviceCurve> {
     level: Level,
     next: Level,
     pairs: Wiped<[u32; 2]>,
@@ -48,7 +48,7 @@ struct Level {
 }
 
 impl Level {
-    /// Makes room for what comes of so many numbers, and of so many points of this length.
+    /// Reserves room for the results of `numbers` numbers and `points` points of `words` words.
     fn reserve(&mut self, numbers: usize, points: usize, words: usize) {
         reserve(&mut self.runs, numbers);
         reserve(&mut self.numbers, numbers);
@@ -56,7 +56,7 @@ impl Level {
     }
 }
 
-/// Room for so many elements in all, so that none are moved later and left behind.
+/// Reserves room for `len` elements in all, so that no memory grows later and leaves a copy behind.
 fn reserve<T: Copy>(memory: &mut Vec<T>, len: usize) {
     if memory.capacity() < len {
         zeroize_vec(memory);
@@ -64,7 +64,7 @@ fn reserve<T: Copy>(memory: &mut Vec<T>, len: usize) {
     }
 }
 
-impl<'a, C: DeviceCurve> Levels<'a, C> {
+impl<'a, C: DeviceCurve> AffineTree<'a, C> {
     /// In lanes of the field that coordinates are of, if there are such.
     pub(crate) fn new(lanes: Option<&'a ifma::Field>) -> Self {
         Self {
@@ -76,8 +76,9 @@ impl<'a, C: DeviceCurve> Levels<'a, C> {
         }
     }
 
-    /// Calls `found` with each bucket of sorted `keys` and the sum of its points. `number` gives for each key twice the place of
-    /// its point, plus 1 for the opposite. A bucket may be found several times, each with the sum of some of its points.
+    /// Calls `found` with each bucket of sorted `keys` and the sum of its points. `number` gives for each key twice the
+    /// place of its point, plus 1 for the opposite. A bucket may be found several times, each with the sum of some of
+    /// its points.
     pub(crate) fn sum(
         &mut self,
         keys: &[u32],
@@ -144,17 +145,17 @@ pub(crate) fn signed<C: DeviceCurve>(points: &[u32], number: u32) -> AffineOf<C>
     if number % 2 == 1 { point::affine_negate::<C>(point) } else { point }
 }
 
-/// Additions with one inversion for many. An object keeps the memory that it works in, as [`Levels`] does.
+/// Additions with one inversion for many. An object keeps the memory that it works in, as [`AffineTree`] does.
 #[derive(Debug)]
 pub(crate) struct Additions<'a, C: DeviceCurve> {
     lanes: Option<&'a ifma::Field>,
     /// The product of the denominators before each pair, and its own.
     prefixes: Wiped<[C::BaseField; 2]>,
-    /// Pairs that may lie on no chord.
+    /// BatchAffine that may lie on no chord.
     lone: Wiped<usize>,
     /// For lanes: the first points of pairs and the second ones.
     gathered: [Wiped<u32>; 2],
-    /// Their sums, where there are more than were asked for.
+    /// Their sums, if the step computes more than the caller asked for.
     sums: Wiped<u32>,
     scratch: Wiped<u32>,
 }
@@ -284,7 +285,7 @@ mod tests {
     /// What is found of each of three buckets, by an object that was used before.
     fn check(lanes: Option<&ifma::Field>, len: usize) {
         let (points, factors) = multiples(len);
-        let mut levels = Levels::<Config>::new(lanes);
+        let mut levels = AffineTree::<Config>::new(lanes);
         for signs in 0..2 {
             let mut keys: Vec<u32> = (0..len as u32).map(|i| u32::from(i > 2) + u32::from(i > 40)).collect();
             keys.sort_unstable();
@@ -317,11 +318,11 @@ mod tests {
     #[test]
     fn no_memory_grows_while_points_are_added() {
         let (points, _) = multiples(RUN);
-        let mut levels = Levels::<Config>::new(None);
+        let mut levels = AffineTree::<Config>::new(None);
         let pairs: Vec<[u32; 2]> = (0..RUN as u32).map(|i| [2 * i, 2 * i]).collect();
         let mut out = vec![0; points.len()];
         levels.additions.add(&points, &pairs[..1], &mut out[..affine_words::<Config>()]);
-        let places = |levels: &Levels<'_, Config>| {
+        let places = |levels: &AffineTree<'_, Config>| {
             (levels.additions.prefixes.as_ptr() as usize, levels.additions.lone.as_ptr() as usize)
         };
         let before = places(&levels);
@@ -336,7 +337,7 @@ mod tests {
     fn points_are_gathered_in_steps() {
         let (points, _) = multiples(64);
         let words = affine_words::<Config>();
-        let additions = &mut Levels::<Config>::new(None).additions;
+        let additions = &mut AffineTree::<Config>::new(None).additions;
         for len in [8, 16, 21] {
             let pairs: Vec<[u32; 2]> = (0..len).map(|i| [4 * i + i % 2, 4 * i + 3]).collect();
             let [mut out, mut expected] = [vec![1; pairs.len() * words], vec![2; pairs.len() * words]];

@@ -1,4 +1,4 @@
-//! What is left for the host.
+//! The combination of windows, on the host.
 
 use ark_ec::short_weierstrass::Projective;
 use ark_ff::{AdditiveGroup, Zero};
@@ -8,7 +8,11 @@ use rayon::prelude::*;
 use crate::{MsmCurve, reduce::Reduction};
 
 /// The value of each row, for the points that a reduction leaves, times 2^`weight`.
-pub(crate) fn rows<C: MsmCurve>(reduction: &Reduction, points: &[Projective<C>], weight: u32) -> Wiped<Projective<C>> {
+pub(crate) fn window_sums<C: MsmCurve>(
+    reduction: &Reduction,
+    points: &[Projective<C>],
+    weight: u32,
+) -> Wiped<Projective<C>> {
     let row = |row: usize| {
         let mut terms = reduction.weights(row);
         terms.sort_unstable_by_key(|(_, own)| std::cmp::Reverse(*own));
@@ -25,10 +29,10 @@ pub(crate) fn rows<C: MsmCurve>(reduction: &Reduction, points: &[Projective<C>],
     in_place(reduction.rows as usize, row)
 }
 
-/// Σ 2^(`bits` · s)·(row s) over the `sets` rows of each sum.
-pub(crate) fn sums<C: MsmCurve>(rows: &[Projective<C>], sets: usize, bits: u32) -> Wiped<Projective<C>> {
+/// Σ 2^(`bits` · w)·(row w) over the `windows` rows of each sum.
+pub(crate) fn combine<C: MsmCurve>(rows: &[Projective<C>], windows: usize, bits: u32) -> Wiped<Projective<C>> {
     let combine = |sum: usize| {
-        let own = &rows[sum * sets..][..sets];
+        let own = &rows[sum * windows..][..windows];
         let mut sum = Projective::<C>::zero();
         for row in own.iter().rev() {
             double(&mut sum, bits);
@@ -36,7 +40,7 @@ pub(crate) fn sums<C: MsmCurve>(rows: &[Projective<C>], sets: usize, bits: u32) 
         }
         sum
     };
-    in_place(rows.len() / sets, combine)
+    in_place(rows.len() / windows, combine)
 }
 
 /// So many points on all cores, in memory that is zeroed even if one of them panics.

@@ -1,22 +1,14 @@
-//! How a multi-scalar multiplication is divided, by the cost of it all.
+//! The cost model: the window size and the division of the work by the number of additions and by the device.
 
 use evariste_backend::DeviceInfo;
 
 use crate::{
-    Aggregation, Tuning,
+    config::{Aggregation, MAX_WINDOW, MIN_WINDOW, Tuning},
+    precompute::PrecomputedTable,
     reduce::{Reduction, THREADS},
 };
 
-/// Least bits of a digit.
-pub(crate) const MIN_WINDOW: u32 = 2;
-
-/// Most bits of a digit.
-pub(crate) const MAX_WINDOW: u32 = 26;
-
-/// Bits of the number of a base in a value beside which there is room for an exponent, below the sign and above it.
-pub(crate) const BASE_BITS: u32 = 26;
-
-/// Pairs of a key and a value that are sorted at once: their number and the last bit of a value are 32 bits.
+/// BatchAffine of a key and a value that are sorted at once: their number and the last bit of a value are 32 bits.
 pub(crate) const MAX_PAIRS: u64 = 1 << 31;
 
 /// Threads that add points at once for each unit of a GPU that runs workgroups, as far as registers allow.
@@ -37,13 +29,13 @@ const CPU_LANES_PER_UNIT: u32 = 8;
 /// Most levels of affine additions.
 pub(crate) const MAX_LEVELS: u32 = 8;
 
-/// Pairs over a field of [`HALVED_LIMBS`] limbs from which on affine additions pay, and with longer elements fewer: on an
-/// H200, 2^24 points of BLS12-381 G1 took 0.94 of the time that all additions in XYZZ form took, and 2^22 points 0.96. Over
-/// eight limbs they gained nothing.
-const HALVED_PAIRS: u64 = 1 << 25;
+/// BatchAffine over a field of [`AFFINE_LIMBS`] limbs from which on affine additions pay, and with longer elements
+/// fewer: on an H200, 2^24 points of BLS12-381 G1 took 0.94 of the time that all additions in XYZZ form took, and 2^22
+/// points 0.96. Over eight limbs they gained nothing.
+const AFFINE_PAIRS: u64 = 1 << 25;
 
-/// See [`HALVED_PAIRS`].
-const HALVED_LIMBS: u64 = 12;
+/// See [`AFFINE_PAIRS`].
+const AFFINE_LIMBS: u64 = 12;
 
 /// Points that a thread of a GPU adds at least.
 const LEAST_SLICE: u32 = 4;
@@ -52,7 +44,7 @@ const LEAST_SLICE: u32 = 4;
 const CPU_LEAST_SLICE: u32 = 1024;
 
 /// log₂ of the most elements of a row that the last step of the reduction takes.
-const LAST_LOG: u32 = 9;
+const LOG_FINAL_ROW: u32 = 9;
 
 /// log₂ of the lengths of runs in a layer.
 const LAYER_LOGS: [u32; 2] = [3, 6];
@@ -62,13 +54,13 @@ const LAYER_LOGS: [u32; 2] = [3, 6];
 pub(crate) struct Slices {
     /// Threads.
     pub(crate) count: u32,
-    /// Pairs of a thread at least.
+    /// BatchAffine of a thread at least.
     pub(crate) least: u32,
 }
 
-/// What a device is, as far as the division depends on it.
+/// The properties of a device that the division of work depends on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Machine {
+pub(crate) struct CostModel {
     /// Threads that add points at once.
     pub(crate) lanes: u32,
     /// Whether lanes are those of a GPU.
@@ -82,9 +74,9 @@ pub(crate) struct Machine {
 /// Turns of loops beside those of additions, in each kernel that adds points.
 const OTHER_TURNS: u32 = 64;
 
-impl Machine {
-    /// A device on which an addition of points takes so many turns of loops, or a processor that adds points to buckets in
-    /// lanes.
+impl CostModel {
+    /// The model of a device: an addition of points takes `turns` loop iterations, and a processor adds points to
+    /// buckets `in_lanes` or one by one.
     pub(crate) fn new(info: &DeviceInfo, turns: u64, in_lanes: bool) -> Self {
         let gpu = !info.is_processor();
         let lanes = if gpu { LANES_PER_UNIT } else { CPU_LANES_PER_UNIT };
@@ -94,7 +86,7 @@ impl Machine {
         Self { lanes, gpu, additions, full: if in_lanes && !gpu { LANES_FULL } else { FULL } }
     }
 
-    /// How so many pairs are divided.
+    /// The division of `pairs` pairs among threads.
     pub(crate) fn slices(&self, tuning: &Tuning, pairs: u64) -> Slices {
         let least = if self.gpu { LEAST_SLICE } else { CPU_LEAST_SLICE };
         let most = u64::from(self.lanes) * u64::from(if self.gpu { SLICES_PER_LANE } else { 1 });
@@ -103,18 +95,18 @@ impl Machine {
         Slices {
             count: tuning.slices.unwrap_or(count).max(needed).clamp(1, MAX_SLICES),
             // No more than all pairs, so that kernels can add both.
-            least: u64::from(tuning.least_slice.unwrap_or(least)).clamp(1, self.additions.min(MAX_PAIRS)) as u32,
+            least: u64::from(tuning.min_slice.unwrap_or(least)).clamp(1, self.additions.min(MAX_PAIRS)) as u32,
         }
     }
 
-    /// How often neighbours among so many points of so many buckets are added as affine points, over a field of so many limbs.
+    /// The levels of batch-affine addition for `pairs` points of `buckets` buckets, over a field of `limbs` limbs.
     pub(crate) fn levels(&self, tuning: &Tuning, limbs: usize, pairs: u64, buckets: u64) -> u32 {
         let pays = self.gpu
-            && limbs as u64 >= HALVED_LIMBS
-            && pairs.saturating_mul(limbs as u64) >= HALVED_PAIRS * HALVED_LIMBS;
+            && limbs as u64 >= AFFINE_LIMBS
+            && pairs.saturating_mul(limbs as u64) >= AFFINE_PAIRS * AFFINE_LIMBS;
         // Until few points of a bucket are left.
         let load = (pairs / buckets.max(1)).max(1).ilog2();
-        tuning.levels.unwrap_or(if pays { load.saturating_sub(2).min(5) } else { 0 })
+        tuning.affine_levels.unwrap_or(if pays { load.saturating_sub(2).min(5) } else { 0 })
     }
 
     /// The layers that `rows` rows of 2^`log` buckets are reduced by: of all numbers, or of odd ones.
@@ -123,24 +115,27 @@ impl Machine {
         let most_layer = self.additions.ilog2().saturating_sub(1).max(1);
         let most_last = (self.additions.saturating_sub(THREADS.ilog2().into())).max(1).ilog2() + THREADS.ilog2();
         let running = tuning.aggregation == Aggregation::RunningSums;
-        let last = match tuning.last {
+        let last = match tuning.log_final_row {
             // Where nothing is weighted any more, one workgroup adds as much as it may.
             _ if running => most_last,
-            last => last.unwrap_or(if self.gpu { LAST_LOG } else { 0 }).min(most_last),
+            last => last.unwrap_or(if self.gpu { LOG_FINAL_ROW } else { 0 }).min(most_last),
         };
         let (mut layers, mut left) = (Vec::new(), log);
         if running {
             // As many runs as threads. Each adds its sum as often as its number says, besides.
             let others = self.additions.saturating_sub(2 * u64::from(MAX_WINDOW) + 3).max(1);
             let own = ((u64::from(rows) << left) / u64::from(self.lanes)).max(1).ilog2().max(LAYER_LOGS[0]);
-            let run = tuning.layer.unwrap_or(own).min(left).min(others.ilog2().saturating_sub(1));
+            let run = tuning.log_reduction_run.unwrap_or(own).min(left).min(others.ilog2().saturating_sub(1));
             layers.push(run);
             left -= run;
         }
         while left > last {
             let own = (u64::from(rows) << left) / u64::from(self.lanes);
             let [least, most] = if self.gpu { LAYER_LOGS } else { [LAYER_LOGS[0], MAX_WINDOW] };
-            let layer = tuning.layer.unwrap_or(own.max(1).ilog2().clamp(least, most)).clamp(1, left.min(most_layer));
+            let layer = tuning
+                .log_reduction_run
+                .unwrap_or(own.max(1).ilog2().clamp(least, most))
+                .clamp(1, left.min(most_layer));
             layers.push(layer);
             left -= layer;
         }
@@ -148,74 +143,7 @@ impl Machine {
     }
 }
 
-/// The bases on the device and their multiples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Multiples {
-    /// The bases alone.
-    None,
-    /// Tables for digits of different weight.
-    Tables {
-        /// How many with the bases.
-        copies: u32,
-        /// Bits of a digit.
-        window: u32,
-        /// Sets of buckets.
-        sets: u32,
-    },
-    /// Doublings for digits that are not odd.
-    Doublings {
-        /// How many with the bases.
-        copies: u32,
-    },
-    /// Doublings for digits that are not odd, from which larger ones are computed.
-    Doubled {
-        /// How many with the bases.
-        copies: u32,
-    },
-}
-
-impl Multiples {
-    /// Points for each base.
-    pub(crate) fn copies(self) -> u32 {
-        match self {
-            Multiples::None => 1,
-            Multiples::Tables { copies, .. } | Multiples::Doublings { copies } | Multiples::Doubled { copies } => {
-                copies
-            }
-        }
-    }
-
-    /// Digits that share a set of buckets.
-    pub(crate) fn tables(self) -> u32 {
-        if let Multiples::Tables { copies, .. } = self { copies } else { 1 }
-    }
-
-    /// Exponents for which digits share the buckets of their odd parts, or 0 if these are of all sizes.
-    pub(crate) fn doublings(self) -> u32 {
-        match self {
-            Multiples::None | Multiples::Tables { .. } => 0,
-            Multiples::Doublings { copies } => copies,
-            Multiples::Doubled { .. } => MAX_WINDOW,
-        }
-    }
-
-    /// Numbers of points between those of one table and of the next, with so many bases.
-    pub(crate) fn stride(self, len: usize) -> usize {
-        if let Multiples::Doubled { .. } = self { 1 << BASE_BITS } else { len }
-    }
-
-    /// Doublings for each point that is added to a bucket. Threads of a GPU that wait for each other do as many as the one that does
-    /// most of them.
-    fn later_doublings(self, gpu: bool) -> f64 {
-        let Multiples::Doubled { copies } = self else { return 0.0 };
-        let threads = if gpu { WARP } else { 1 };
-        // An exponent is e or more with probability 2^-e.
-        let any = |exponent: u32| 1.0 - (1.0 - 0.5f64.powi(exponent as i32)).powi(threads);
-        (copies..=MAX_WINDOW).map(any).sum()
-    }
-}
-
-/// What is multiplied.
+/// The shape of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// Scalars of one sum.
@@ -253,11 +181,12 @@ const DOUBLING: f64 = 0.9;
 /// Threads of a GPU that do the same at the same time.
 const WARP: i32 = 32;
 
-/// Time of a piece's launches beside its additions, in mixed additions of each lane: an estimate, which nobody has measured.
+/// Time of a piece's launches beside its additions, in mixed additions of each lane: an estimate, which nobody has
+/// measured.
 const PIECE: f64 = 8.0;
 
-/// log₂ of the buckets of a digit of `window` bits: of all its sizes, or, with each base and its `doublings` − 1 first doublings,
-/// of the odd parts of sizes in each class. Sizes m·2^e with odd m are of class ⌊e / `doublings`⌋.
+/// log₂ of the buckets of a digit of `window` bits: of all its sizes, or, with each base and its `doublings` − 1 first
+/// doublings, of the odd parts of sizes in each class. Sizes m·2^e with odd m are of class ⌊e / `doublings`⌋.
 pub(crate) fn bucket_logs(window: u32, doublings: u32) -> Vec<u32> {
     match doublings {
         0 => vec![window - 1],
@@ -270,57 +199,72 @@ pub(crate) fn buckets(window: u32, doublings: u32) -> u64 {
     bucket_logs(window, doublings).into_iter().map(|log| 1 << log).sum()
 }
 
-/// The cost of digits of `window` bits in mixed additions, with multiples of each base.
-fn cost(machine: &Machine, shape: &Shape, window: u32, multiples: Multiples) -> f64 {
-    let tables = multiples.tables();
-    let digits = shape.bits.div_ceil(window);
-    let sets = f64::from(digits.div_ceil(tables)) * shape.count as f64;
-    let pairs = shape.len as f64 * shape.count as f64 * f64::from(digits);
-    let buckets = sets * buckets(window, multiples.doublings()) as f64;
-    let rate = if machine.gpu { GPU_RATE } else { CPU_RATE };
-    let per_unit = if machine.gpu { LANES_PER_UNIT } else { CPU_LANES_PER_UNIT };
-    let host = HOST_MICROSECONDS * rate * f64::from(machine.lanes / per_unit).max(1.0);
-    let rows = sets * f64::from(window);
-    // Waits: a few additions for each layer, and on the host the doublings.
-    let waits = if machine.gpu { f64::from(window) * LONE * f64::from(machine.lanes) } else { 0.0 };
-    let doublings = f64::from(digits.div_ceil(tables) * window);
-    let each = 1.0 + SORT + DOUBLING * multiples.later_doublings(machine.gpu);
-    each * pairs + 2.0 * machine.full * buckets + waits + host * (rows / 4.0 + doublings / 2.0)
+/// Doublings for each point that is added to a bucket. Threads of a GPU that wait for each other do as many as the one
+/// that does most of them.
+fn later_doublings(precomputed: PrecomputedTable, gpu: bool) -> f64 {
+    let PrecomputedTable::Doublings { copies } = precomputed else { return 0.0 };
+    let threads = if gpu { WARP } else { 1 };
+    // An exponent is e or more with probability 2^-e.
+    let any = |exponent: u32| 1.0 - (1.0 - 0.5f64.powi(exponent as i32)).powi(threads);
+    (copies..=MAX_WINDOW).map(any).sum()
 }
 
-/// The cost of the same for one sum in several pieces, each of which starts from the buckets of those before.
+/// The cost of digits of `window` bits in mixed additions, with multiples of each base.
+fn cost(model: &CostModel, shape: &Shape, window: u32, precomputed: PrecomputedTable) -> f64 {
+    let tables = precomputed.tables();
+    let digits = shape.bits.div_ceil(window);
+    let windows = f64::from(digits.div_ceil(tables)) * shape.count as f64;
+    let pairs = shape.len as f64 * shape.count as f64 * f64::from(digits);
+    let buckets = windows * buckets(window, precomputed.doublings()) as f64;
+    let rate = if model.gpu { GPU_RATE } else { CPU_RATE };
+    let per_unit = if model.gpu { LANES_PER_UNIT } else { CPU_LANES_PER_UNIT };
+    let host = HOST_MICROSECONDS * rate * f64::from(model.lanes / per_unit).max(1.0);
+    let rows = windows * f64::from(window);
+    // Waits: a few additions for each layer, and on the host the doublings.
+    let waits = if model.gpu { f64::from(window) * LONE * f64::from(model.lanes) } else { 0.0 };
+    let doublings = f64::from(digits.div_ceil(tables) * window);
+    let each = 1.0 + SORT + DOUBLING * later_doublings(precomputed, model.gpu);
+    each * pairs + 2.0 * model.full * buckets + waits + host * (rows / 4.0 + doublings / 2.0)
+}
+
+/// The cost of one sum in several pieces. Each piece starts from the buckets of those before.
 pub(crate) fn cost_in_pieces(
-    machine: &Machine,
+    model: &CostModel,
     shape: &Shape,
     window: u32,
-    multiples: Multiples,
+    precomputed: PrecomputedTable,
     pieces: usize,
 ) -> f64 {
-    let sets = shape.bits.div_ceil(window).div_ceil(multiples.tables());
-    let buckets = f64::from(sets) * buckets(window, multiples.doublings()) as f64;
-    let each = machine.full / FULL * buckets + PIECE * f64::from(machine.lanes);
-    cost(machine, shape, window, multiples) + pieces.saturating_sub(1) as f64 * each
+    let windows = shape.bits.div_ceil(window).div_ceil(precomputed.tables());
+    let buckets = f64::from(windows) * buckets(window, precomputed.doublings()) as f64;
+    let each = model.full / FULL * buckets + PIECE * f64::from(model.lanes);
+    cost(model, shape, window, precomputed) + pieces.saturating_sub(1) as f64 * each
 }
 
 /// Bits of a digit, that of the least cost first, among those whose buckets stay below `most_buckets`.
-pub(crate) fn windows(machine: &Machine, shape: &Shape, multiples: Multiples, most_buckets: u64) -> Vec<u32> {
-    let mut windows: Vec<u32> = fitting(shape, multiples, most_buckets).collect();
-    let cost = |window: u32| cost(machine, shape, window, multiples);
-    windows.sort_by(|a, b| cost(*a).total_cmp(&cost(*b)));
-    windows
+pub(crate) fn window_sizes(
+    model: &CostModel,
+    shape: &Shape,
+    precomputed: PrecomputedTable,
+    most_buckets: u64,
+) -> Vec<u32> {
+    let mut sizes: Vec<u32> = fitting(shape, precomputed, most_buckets).collect();
+    let cost = |window: u32| cost(model, shape, window, precomputed);
+    sizes.sort_by(|a, b| cost(*a).total_cmp(&cost(*b)));
+    sizes
 }
 
-/// The first of [`windows`].
-pub(crate) fn window(machine: &Machine, shape: &Shape, multiples: Multiples, most_buckets: u64) -> u32 {
-    let cost = |window: &u32| cost(machine, shape, *window, multiples);
+/// The first of [`window_sizes`].
+pub(crate) fn best_window(model: &CostModel, shape: &Shape, precomputed: PrecomputedTable, most_buckets: u64) -> u32 {
+    let cost = |window: &u32| cost(model, shape, *window, precomputed);
     let by_cost = |a: &u32, b: &u32| cost(a).total_cmp(&cost(b));
-    fitting(shape, multiples, most_buckets).min_by(by_cost).unwrap_or(MIN_WINDOW)
+    fitting(shape, precomputed, most_buckets).min_by(by_cost).unwrap_or(MIN_WINDOW)
 }
 
-fn fitting(shape: &Shape, multiples: Multiples, most_buckets: u64) -> impl Iterator<Item = u32> {
+fn fitting(shape: &Shape, precomputed: PrecomputedTable, most_buckets: u64) -> impl Iterator<Item = u32> {
     let Shape { bits, count, .. } = *shape;
-    let sets = move |window: u32| u64::from(bits.div_ceil(window).div_ceil(multiples.tables()));
-    let all = move |window: u32| sets(window) * buckets(window, multiples.doublings());
+    let windows = move |window: u32| u64::from(bits.div_ceil(window).div_ceil(precomputed.tables()));
+    let all = move |window: u32| windows(window) * buckets(window, precomputed.doublings());
     (MIN_WINDOW..=MAX_WINDOW).filter(move |window| all(*window).saturating_mul(count as u64) <= most_buckets)
 }
 
@@ -330,9 +274,9 @@ mod tests {
 
     #[test]
     fn slices_and_pairs_are_added_in_32_bits() {
-        let machine = Machine { lanes: 1, gpu: true, additions: u64::MAX, full: FULL };
+        let model = CostModel { lanes: 1, gpu: true, additions: u64::MAX, full: FULL };
         for least in [1, u32::MAX] {
-            let slices = machine.slices(&Tuning { least_slice: Some(least), ..Tuning::default() }, 10);
+            let slices = model.slices(&Tuning::default().min_slice(least), 10);
             assert!(u64::from(slices.least) + MAX_PAIRS <= 1 << 32, "{slices:?}");
         }
     }
@@ -340,7 +284,7 @@ mod tests {
     #[test]
     fn fewer_doublings_cost_more_in_the_accumulation() {
         let [gpu, cpu] = [true, false].map(|gpu| {
-            let doublings = |copies| Multiples::Doubled { copies }.later_doublings(gpu);
+            let doublings = |copies| later_doublings(PrecomputedTable::Doublings { copies }, gpu);
             (1..=MAX_WINDOW).map(doublings).collect::<Vec<_>>()
         });
         // Of exponents above 0, half are 1, a quarter 2, and so on: one doubling for each point.

@@ -1,4 +1,4 @@
-//! Neighbours of sorted points, added as affine points.
+//! One level of batch-affine tree addition: neighbours of the same bucket are added with shared inversions.
 
 use std::marker::PhantomData;
 
@@ -18,17 +18,17 @@ use evariste_primitives::Scan;
 use rayon::prelude::*;
 
 use crate::{
-    levels::{Additions, signed},
+    affine_tree::{Additions, signed},
     shared::{self, affine_words},
 };
 
 /// Threads of a workgroup, if their memory allows.
 const THREADS: u32 = 256;
 
-/// Pairs of a thread at most, which share an inversion with those of its workgroup.
+/// BatchAffine of a thread at most, which share an inversion with those of its workgroup.
 const MAX_RUN: u32 = 64;
 
-/// Pairs of a thread at least, however few there are.
+/// BatchAffine of a thread at least, however few there are.
 const MIN_RUN: u32 = 4;
 
 params! {
@@ -45,18 +45,18 @@ params! {
     }
 }
 
-/// A list of points sorted by bucket, and one of points that were left over on the way to it.
+/// The sums of one level, sorted by bucket, and the odd points that had no neighbour.
 #[derive(Debug)]
-pub(crate) struct Halved<C: DeviceCurve> {
+pub(crate) struct BatchAffineSums<C: DeviceCurve> {
     pub(crate) keys: Buffer<u32>,
     pub(crate) points: Buffer<AffinePoint<C>>,
-    pub(crate) side_keys: Buffer<u32>,
-    /// Of the points that went in.
-    pub(crate) side_values: Buffer<u32>,
+    pub(crate) odd_keys: Buffer<u32>,
+    /// The values of odd points, which name points of the level before.
+    pub(crate) odd_values: Buffer<u32>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Pairs<C> {
+pub(crate) struct BatchAffine<C> {
     device: Device,
     edges: Kernel<EdgesParams>,
     scan: Scan,
@@ -65,7 +65,7 @@ pub(crate) struct Pairs<C> {
     curve: PhantomData<fn() -> C>,
 }
 
-impl<C: DeviceCurve> Pairs<C> {
+impl<C: DeviceCurve> BatchAffine<C> {
     pub(crate) fn new(device: &Device) -> Result<Self> {
         Ok(Self {
             device: device.clone(),
@@ -80,7 +80,7 @@ impl<C: DeviceCurve> Pairs<C> {
         vec![edges_spec(), pairs_spec::<C>(true), pairs_spec::<C>(false)]
     }
 
-    /// Bytes of what [`Pairs::run`] makes of `len` elements in `buckets` buckets, and of its scratch.
+    /// Bytes of what [`BatchAffine::run`] makes of `len` elements in `buckets` buckets, and of its scratch.
     pub(crate) fn required_bytes(len: usize, buckets: u64) -> [u64; 2] {
         let half = len.div_ceil(2) as u64;
         let sides = half.min(buckets);
@@ -97,7 +97,7 @@ impl<C: DeviceCurve> Pairs<C> {
         points: &Buffer<AffinePoint<C>>,
         sentinel: u32,
         secrecy: Secrecy,
-    ) -> Result<Halved<C>> {
+    ) -> Result<BatchAffineSums<C>> {
         let half = keys.len().div_ceil(2);
         let (len, sides) = (keys.len() as u32, half.min(sentinel as usize).max(1));
         let mut edges = self.device.alloc_with(half, secrecy)?;
@@ -116,26 +116,26 @@ impl<C: DeviceCurve> Pairs<C> {
             run /= 2;
         }
         let params = params(run);
-        let mut halved = Halved {
+        let mut level = BatchAffineSums {
             keys: self.device.alloc_with(half, secrecy)?,
             points: self.device.alloc_with(half, secrecy)?,
-            side_keys: self.device.alloc_with(sides, secrecy)?,
-            side_values: self.device.alloc_with(sides, secrecy)?,
+            odd_keys: self.device.alloc_with(sides, secrecy)?,
+            odd_values: self.device.alloc_with(sides, secrecy)?,
         };
         let args = &mut [
             Arg::read(keys),
             Arg::read(values.unwrap_or(keys)),
             Arg::read(points),
             Arg::read(&places),
-            Arg::write(&mut halved.keys),
-            Arg::write(&mut halved.points),
-            Arg::write(&mut halved.side_keys),
-            Arg::write(&mut halved.side_values),
+            Arg::write(&mut level.keys),
+            Arg::write(&mut level.points),
+            Arg::write(&mut level.odd_keys),
+            Arg::write(&mut level.odd_values),
         ];
         // SAFETY: there are `len` keys, and values of points if they are read; the rest is half as long. Each bucket is
         // left over once at most, so that there are no more of these than buckets and than pairs.
         unsafe { kernel.launch(queue, params.threads.div_ceil(kernel.spec().threads).into(), &params, args) }?;
-        Ok(halved)
+        Ok(level)
     }
 }
 
@@ -202,7 +202,7 @@ fn pairs_turns<C: DeviceCurve>(params: &PairsParams, threads: u32) -> u64 {
     2 * turns::repeat(own(params.len.div_ceil(2)), addition) + sides + inverse
 }
 
-/// Pairs that a CPU thread takes at a time: enough for inversions to be a small share.
+/// BatchAffine that a CPU thread takes at a time: enough for inversions to be a small share.
 const GRAIN: usize = 1 << 10;
 
 /// Some pairs on the CPU, with the places of what comes of them.
@@ -212,8 +212,8 @@ struct Part<'a> {
     keys: &'a [u32],
     out_keys: &'a mut [u32],
     out: &'a mut [u32],
-    side_keys: &'a mut [u32],
-    side_values: &'a mut [u32],
+    odd_keys: &'a mut [u32],
+    odd_values: &'a mut [u32],
 }
 
 /// The body for the CPU.
@@ -221,14 +221,14 @@ fn pairs<C: DeviceCurve>(
     by_value: bool,
     lanes: Option<&ifma::Field>,
     params: &PairsParams,
-    [keys, values, points, edges, out_keys, out, side_keys, side_values]: &mut [CpuArg<'_>; 8],
+    [keys, values, points, edges, out_keys, out, odd_keys, odd_values]: &mut [CpuArg<'_>; 8],
 ) {
     let (len, words) = (params.len as usize, affine_words::<C>());
     let (keys, points) = (&keys.read::<u32>()[..len], points.read::<u32>());
     let (values, edges) = (values.read::<u32>(), edges.read::<u32>());
     let value = |i: usize| if by_value { values[i] } else { 2 * i as u32 };
-    side_keys.write::<u32>()[..params.sides as usize].fill(params.sentinel);
-    let (mut side_keys, mut side_values) = (side_keys.write::<u32>(), side_values.write::<u32>());
+    odd_keys.write::<u32>()[..params.sides as usize].fill(params.sentinel);
+    let (mut odd_keys, mut odd_values) = (odd_keys.write::<u32>(), odd_values.write::<u32>());
     let (out_keys, out) = (out_keys.write::<u32>(), &mut out.write::<u32>()[..len.div_ceil(2) * words]);
     let mut parts = Vec::with_capacity(len.div_ceil(2 * GRAIN));
     let outs = out_keys.chunks_mut(GRAIN).zip(out.chunks_mut(GRAIN * words));
@@ -236,20 +236,20 @@ fn pairs<C: DeviceCurve>(
         let (first, half) = (number * GRAIN, keys.len().div_ceil(2));
         // What is left over has places one after the other.
         let sides = (edges[first + half] - edges[first]) as usize;
-        let (own_keys, rest_keys) = side_keys.split_at_mut(sides);
-        let (own_values, rest_values) = side_values.split_at_mut(sides);
-        (side_keys, side_values) = (rest_keys, rest_values);
-        parts.push(Part { first: 2 * first, keys, out_keys, out, side_keys: own_keys, side_values: own_values });
+        let (own_keys, rest_keys) = odd_keys.split_at_mut(sides);
+        let (own_values, rest_values) = odd_values.split_at_mut(sides);
+        (odd_keys, odd_values) = (rest_keys, rest_values);
+        parts.push(Part { first: 2 * first, keys, out_keys, out, odd_keys: own_keys, odd_values: own_values });
     }
     let work = |(additions, pairs): &mut (Additions<'_, C>, Wiped<[u32; 2]>), part: &mut Part<'_>| {
-        part.halve(params.sentinel, &value, points, additions, pairs);
+        part.add_pairs(params.sentinel, &value, points, additions, pairs);
     };
     parts.par_iter_mut().for_each_init(|| (Additions::new(lanes), Wiped::with_capacity(GRAIN)), work);
 }
 
 impl Part<'_> {
     /// Adds the pairs of one bucket, and places all else.
-    fn halve<C: DeviceCurve>(
+    fn add_pairs<C: DeviceCurve>(
         &mut self,
         sentinel: u32,
         value: &dyn Fn(usize) -> u32,
@@ -265,7 +265,7 @@ impl Part<'_> {
         // All sums at the start of the output, and from the last one on to where they belong.
         let count = pairs.len();
         additions.add_all(points, pairs, &mut self.out[..count * words]);
-        let (mut sums, mut sides) = (count, self.side_keys.len());
+        let (mut sums, mut sides) = (count, self.odd_keys.len());
         for (j, keys) in self.keys.chunks(2).enumerate().rev() {
             let (key, at) = (keys[0], self.first + 2 * j);
             self.out_keys[j] = key;
@@ -278,7 +278,7 @@ impl Part<'_> {
                 _ if key == sentinel => continue,
                 Some(next) if *next < sentinel => {
                     sides -= 1;
-                    (self.side_keys[sides], self.side_values[sides]) = (key, value(at));
+                    (self.odd_keys[sides], self.odd_values[sides]) = (key, value(at));
                     self.out_keys[j] = *next;
                     at + 1
                 }

@@ -13,13 +13,13 @@ use rayon::prelude::*;
 use crate::{
     accumulate::{self, List},
     adding::Adding,
-    layout::Slices,
+    cost::Slices,
     shared::{self, Sum, load, sum_words},
 };
 
 params! {
     struct Params {
-        /// Pairs, and the key behind all buckets.
+        /// BatchAffine, and the key behind all buckets.
         len: u32,
         sentinel: u32,
         /// Threads, and pairs of each at least.
@@ -36,7 +36,8 @@ params! {
 /// Which buckets are a thread's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Share {
-    /// Those that begin in its slice of the pairs: Algorithm 2 of the paper that [`Accumulation`](crate::Accumulation) names.
+    /// Those that begin in its slice of the pairs: Algorithm 2 of the paper that [`Accumulation`](crate::Accumulation)
+    /// names.
     Slice(Slices),
     /// One.
     Bucket,
@@ -44,12 +45,12 @@ pub(crate) enum Share {
 
 /// Accumulation of whole buckets.
 #[derive(Debug)]
-pub(crate) struct Whole<C> {
+pub(crate) struct WholeBuckets<C> {
     kernel: Kernel<Params>,
     curve: PhantomData<fn() -> C>,
 }
 
-impl<C: DeviceCurve> Whole<C> {
+impl<C: DeviceCurve> WholeBuckets<C> {
     pub(crate) fn new(device: &Device, per_bucket: bool, adding: Adding) -> Result<Self> {
         Ok(Self { kernel: Kernel::new(device, spec::<C>(per_bucket, adding))?, curve: PhantomData })
     }
@@ -59,8 +60,8 @@ impl<C: DeviceCurve> Whole<C> {
         Adding::ALL.into_iter().flat_map(|adding| [false, true].map(|each| spec::<C>(each, adding))).collect()
     }
 
-    /// Adds to each bucket the points of its pairs, as [`Accumulate::run`](accumulate::Accumulate::run) does. `share` and `adding`
-    /// are of the kind that the kernel was made for.
+    /// Adds to each bucket the points of its pairs, as [`Accumulate::run`](accumulate::Accumulate::run) does. `share`
+    /// and `adding` are of the kind that the kernel was made for.
     pub(crate) fn run(
         &self,
         queue: &Queue,
@@ -89,8 +90,8 @@ impl<C: DeviceCurve> Whole<C> {
             let (keys, values) = (keys.view(range.clone())?, values.view(range.clone())?);
             let points = if ordered { points.view(range)? } else { points.as_view() };
             let args = &mut [Arg::read(keys), Arg::read(values), Arg::read(points), Arg::write(&mut *buckets)];
-            // SAFETY: there are `len` keys and values, values name points, as recoding makes them, and keys below `sentinel` are
-            // buckets, each of which one thread adds to.
+            // SAFETY: there are `len` keys and values, values name points, as recoding makes them, and keys below
+            // `sentinel` are buckets, each of which one thread adds to.
             unsafe {
                 self.kernel.launch(queue, threads.div_ceil(accumulate::THREADS).into(), &params(keys.len()), args)
             }?;

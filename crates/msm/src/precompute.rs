@@ -1,4 +1,4 @@
-//! Multiples of the bases.
+//! The precomputed multiples of the bases.
 
 use evariste_backend::{Arg, Buffer, CpuArg, Kernel, KernelSpec, Queue, Result, parallel, params};
 use evariste_curve::{
@@ -7,13 +7,76 @@ use evariste_curve::{
 };
 use evariste_field::source::turns;
 
-use crate::shared::{self, load_affine, sum_words};
+use crate::{
+    config::MAX_WINDOW,
+    shared::{self, load_affine, sum_words},
+};
+
+/// The bits of a base's number in a value that also holds an exponent, between its sign and the exponent.
+pub(crate) const BASE_BITS: u32 = 26;
 
 /// Threads of a workgroup.
 const THREADS: u32 = 128;
 
 /// Points that are doubled and brought to affine form at once.
 const PIECE: usize = 1 << 20;
+
+/// The bases on the device and their multiples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PrecomputedTable {
+    /// The bases alone.
+    None,
+    /// Tables for digits of different weight.
+    Tables {
+        /// Points for each base, itself included.
+        copies: u32,
+        /// Bits of a digit.
+        window: u32,
+        /// Windows that have buckets of their own.
+        windows: u32,
+    },
+    /// Doublings, for the exponents of digits.
+    OddSignedDigits {
+        /// Points for each base, itself included.
+        copies: u32,
+    },
+    /// Doublings, for small exponents of digits; the accumulation computes larger ones.
+    Doublings {
+        /// Points for each base, itself included.
+        copies: u32,
+    },
+}
+
+impl PrecomputedTable {
+    /// Points for each base.
+    pub(crate) fn copies(self) -> u32 {
+        match self {
+            PrecomputedTable::None => 1,
+            PrecomputedTable::Tables { copies, .. }
+            | PrecomputedTable::OddSignedDigits { copies }
+            | PrecomputedTable::Doublings { copies } => copies,
+        }
+    }
+
+    /// Digits that share a set of buckets.
+    pub(crate) fn tables(self) -> u32 {
+        if let PrecomputedTable::Tables { copies, .. } = self { copies } else { 1 }
+    }
+
+    /// Exponents for which digits share the buckets of their odd parts, or 0 if these are of all sizes.
+    pub(crate) fn doublings(self) -> u32 {
+        match self {
+            PrecomputedTable::None | PrecomputedTable::Tables { .. } => 0,
+            PrecomputedTable::OddSignedDigits { copies } => copies,
+            PrecomputedTable::Doublings { .. } => MAX_WINDOW,
+        }
+    }
+
+    /// The distance of the numbers of a point in one table and in the next, for `len` bases.
+    pub(crate) fn stride(self, len: usize) -> usize {
+        if let PrecomputedTable::Doublings { .. } = self { 1 << BASE_BITS } else { len }
+    }
+}
 
 params! {
     struct Params {

@@ -1,0 +1,299 @@
+//! The stages of a call, in order: groups of sums, pieces of one sum, and what each stage gets.
+
+use std::{iter, marker::PhantomData, ops::Range};
+
+use ark_ec::short_weierstrass::Projective;
+use ark_ff::Zero;
+use evariste_backend::{Buffer, Error as DeviceError, HostData, Prefetch, Secrecy, View, Wiped};
+use evariste_curve::Xyzz;
+use evariste_field::{Canonical, DevicePrimeField, Mont};
+
+use crate::{
+    MsmCurve,
+    accumulate::{List, Nodes, Way},
+    combine,
+    config::{Accumulation, Bases},
+    error::{Error, Result},
+    memory_plan::{Budget, MemoryPlan, Sizes, covered_bits, halves, key_bits},
+    plan::{Msm, Stage},
+    recode::{Recoding, ScalarForm},
+    reduce::Reduction,
+    scalars::{self, Input},
+    whole_buckets::Share,
+};
+
+/// Scalars of one sum from which on they come from the host in two pieces: the copy of a few million takes as long as
+/// all launches, and more often divided, buckets have too few points.
+const OVERLAPPED: usize = 1 << 22;
+
+/// The first of two pieces is one such part: the device works on it for longer than the copy of the rest takes.
+const FIRST_PIECE: usize = 4;
+
+/// Pieces from the host that have memory at a time: one comes while the device works on another.
+const UPLOADS: usize = 2;
+
+/// The scalars that no stage has taken yet.
+enum Pending<'a, F: DevicePrimeField> {
+    /// On the host, not copied yet.
+    Host(Prefetch<Mont<F>>, HostData<'a, Mont<F>>),
+    Montgomery(View<'a, Mont<F>>),
+    Canonical(View<'a, Canonical<F>>),
+}
+
+impl<C: MsmCurve> Msm<C> {
+    pub(crate) fn sizes(&self) -> Sizes<'_, C> {
+        let Self { model, config, precomputed, .. } = self;
+        let (device, sort) = (self.device(), &self.kernels.sort);
+        Sizes { device, model, sort, config, precomputed: *precomputed, curve: PhantomData }
+    }
+
+    pub(crate) fn memory_plan(&self, len: usize, count: usize, bits: u32) -> Result<MemoryPlan> {
+        let budget = Budget::new(self.device(), &self.config, self.bases.bytes());
+        self.sizes().memory_plan(budget, (len, count, bits))
+    }
+
+    /// `count` sums of `len` scalars each, over the same bases or over bases of their own.
+    pub(crate) fn sums(
+        &self,
+        scalars: &mut Input<'_, C::ScalarField>,
+        len: usize,
+        count: usize,
+        shared: bool,
+        mark: &mut dyn FnMut(Stage) -> Result<()>,
+    ) -> Result<Wiped<Projective<C>>> {
+        let mut sums = Wiped::default();
+        if sums.try_reserve_exact(count).is_err() {
+            let requested = (count as u64).saturating_mul(size_of::<Projective<C>>() as u64);
+            let device = self.device().info().id;
+            return Err(DeviceError::OutOfMemory { device, requested, available: None }.into());
+        }
+        if len == 0 {
+            sums.resize(count, Projective::zero());
+            return Ok(sums);
+        }
+        match scalars {
+            Input::Host(_) | Input::Pinned(_) => {}
+            Input::Montgomery(buffer) => self.device().expect_same("the scalars", buffer.device())?,
+            Input::Canonical(buffer) => self.device().expect_same("the scalars", buffer.device())?,
+        }
+        let plan = self.memory_plan(len, count, self.bits(scalars))?;
+        self.ready.wait(&self.queue)?;
+        for first in (0..count).step_by(plan.group) {
+            let group = plan.group.min(count - first);
+            sums.extend_from_slice(&self.group(&plan, scalars, len, first..first + group, shared, mark)?);
+        }
+        Ok(sums)
+    }
+
+    /// Bits that digits have to cover.
+    fn bits(&self, scalars: &Input<'_, C::ScalarField>) -> u32 {
+        let all = covered_bits::<C>(&self.config);
+        match scalars {
+            Input::Host(host) if self.config.bits.is_none() && self.config.secrecy == Secrecy::Public => {
+                all.min(scalars::longest(host, self.config.bases == Bases::Subgroup) + 1)
+            }
+            _ => all,
+        }
+    }
+
+    /// The pieces of each of some sums of `len` scalars.
+    fn pieces(
+        &self,
+        plan: &MemoryPlan,
+        scalars: &Input<'_, C::ScalarField>,
+        len: usize,
+        sums: usize,
+    ) -> Vec<Range<usize>> {
+        let piece = if sums == 1 { plan.piece } else { len };
+        // A digit takes 16 bytes, and a scalar 32: with so many digits, the scalars have room where the first piece
+        // was.
+        let overlapped = matches!(scalars, Input::Host(_) | Input::Pinned(_))
+            && self.device().info().features.queues
+            && plan.digits as usize >= 2 * FIRST_PIECE;
+        let first =
+            if overlapped && sums == 1 && (OVERLAPPED..=piece).contains(&len) { len / FIRST_PIECE } else { piece };
+        let rest = (first..len).step_by(piece).map(|start| start..len.min(start + piece));
+        iter::once(0..first.min(len)).chain(rest).collect()
+    }
+
+    /// Some sums at once.
+    fn group(
+        &self,
+        plan: &MemoryPlan,
+        scalars: &mut Input<'_, C::ScalarField>,
+        len: usize,
+        group: Range<usize>,
+        shared: bool,
+        mark: &mut dyn FnMut(Stage) -> Result<()>,
+    ) -> Result<Wiped<Projective<C>>> {
+        let secrecy = match scalars {
+            Input::Host(_) => self.config.secrecy,
+            Input::Pinned(host) => Secrecy::of([self.config.secrecy, host.secrecy()]),
+            Input::Montgomery(buffer) => buffer.secrecy(),
+            Input::Canonical(buffer) => buffer.secrecy(),
+        };
+        let secrecy = Secrecy::of([secrecy, self.bases.secrecy()]);
+        let queue = &self.queue;
+        // One sum in pieces, or several whole ones.
+        let pieces = self.pieces(plan, scalars, len, group.len());
+        let upload = |host| -> Result<_> {
+            // All memory now: what is allocated later comes behind the work that has been queued by then.
+            let lens: Vec<usize> = pieces.iter().map(|piece| piece.len() * group.len()).collect();
+            Ok(Pending::Host(Prefetch::ahead_of(queue, &lens, UPLOADS, secrecy)?, host))
+        };
+        let mut source = match scalars {
+            Input::Host(host) => upload(HostData::Slice(&host[group.start * len..group.end * len]))?,
+            Input::Pinned(host) => upload(HostData::Pinned(host.split_off(0)))?,
+            Input::Montgomery(buffer) => Pending::Montgomery(*buffer),
+            Input::Canonical(buffer) => Pending::Canonical(*buffer),
+        };
+        let reductions = self.sizes().reductions(plan, group.len());
+        let count: u64 = reductions.iter().map(Reduction::buckets).sum();
+        let mut buckets: Buffer<Xyzz<C>> = self.device().alloc_with(count as usize, secrecy)?;
+        queue.clear(&mut buckets)?;
+        for piece in pieces {
+            let (start, piece) = (piece.start, piece.len());
+            let recoding = Recoding {
+                len: piece * group.len(),
+                count: piece,
+                points: if shared { piece } else { piece * group.len() },
+                first: if shared { start } else { group.start * len + start },
+                bits: plan.window,
+                digits: plan.digits,
+                windows: plan.windows,
+                table: self.precomputed.stride(self.len),
+                sentinel: buckets.len() as u32,
+                form: ScalarForm::Montgomery,
+                halve: halves::<C>(&self.config),
+                doublings: self.precomputed.doublings(),
+                rows: plan.windows * group.len() as u32,
+            };
+            let (keys, values) = self.digits(recoding, &mut source, group.start * len + start, secrecy, mark)?;
+            self.accumulate(plan, keys, values, start == 0, &mut buckets, mark)?;
+            mark(Stage::Accumulate)?;
+        }
+        if let (Input::Pinned(host), Pending::Host(mut uploads, _)) = (scalars, source) {
+            while let Some(part) = uploads.next()? {
+                if host.join(part).is_err() {
+                    return Err(DeviceError::other_memory(self.device()).into());
+                }
+            }
+        }
+        self.reduce(plan, &reductions, &buckets, group.len(), mark)
+    }
+
+    /// Adds the points of sorted digits to their buckets; `fresh` buckets start from zero.
+    fn accumulate(
+        &self,
+        plan: &MemoryPlan,
+        keys: Buffer<u32>,
+        values: Buffer<u32>,
+        mut fresh: bool,
+        buckets: &mut Buffer<Xyzz<C>>,
+        mark: &mut dyn FnMut(Stage) -> Result<()>,
+    ) -> Result<()> {
+        let (queue, secrecy) = (&self.queue, keys.secrecy());
+        let slices = self.model.slices(&self.config.tuning, keys.len() as u64);
+        let adding = self.adding();
+        let mut nodes = match self.config.tuning.accumulation {
+            Accumulation::Balanced => Some(Nodes::new(self.device(), slices.count, secrecy)?),
+            Accumulation::WholeBuckets | Accumulation::PerBucket => None,
+        };
+        let mut add = |list: &List<'_, C>, fresh: bool, buckets: &mut Buffer<Xyzz<C>>| -> Result<()> {
+            if let Some(nodes) = &mut nodes {
+                let parts = self.kernels.parts(self.device(), adding)?.map(|parts| (parts, adding));
+                let way = Way { slices, parts, fresh };
+                return Ok(self.kernels.accumulate.run(queue, list, &way, nodes, buckets)?);
+            }
+            let per_bucket = self.config.tuning.accumulation == Accumulation::PerBucket;
+            let share = if per_bucket { Share::Bucket } else { Share::Slice(slices) };
+            Ok(self.kernels.whole(self.device(), per_bucket, adding)?.run(queue, list, share, adding, buckets)?)
+        };
+        let (mut keys, mut values, mut points) = (keys, Some(values), None);
+        for _ in 0..plan.levels {
+            let from = points.as_ref().unwrap_or(&*self.bases);
+            let level = self.kernels.batch_affine(self.device())?.run(
+                queue,
+                &keys,
+                values.as_ref(),
+                from,
+                buckets.len() as u32,
+                secrecy,
+            )?;
+            let odd = List { keys: &level.odd_keys, values: Some(&level.odd_values), points: from };
+            add(&odd, fresh, buckets)?;
+            fresh = false;
+            (keys, values, points) = (level.keys, None, Some(level.points));
+            mark(Stage::BatchAffine)?;
+        }
+        let points = points.as_ref().unwrap_or(&*self.bases);
+        let list = List { keys: &keys, values: values.as_ref(), points };
+        add(&list, fresh, buckets)
+    }
+
+    /// Reduces the buckets of `count` sums, and combines their windows on the host.
+    fn reduce(
+        &self,
+        plan: &MemoryPlan,
+        reductions: &[Reduction],
+        buckets: &Buffer<Xyzz<C>>,
+        count: usize,
+        mark: &mut dyn FnMut(Stage) -> Result<()>,
+    ) -> Result<Wiped<Projective<C>>> {
+        let queue = &self.queue;
+        // The buckets of each class of digits lie one after the other.
+        let mut rest = buckets.as_view();
+        let reduce = |reduction: &Reduction| {
+            let (part, others) = rest.split_at(reduction.buckets() as usize)?;
+            rest = others;
+            Ok(self.kernels.reduce.run(queue, reduction, part)?)
+        };
+        let reduced = reductions.iter().map(reduce).collect::<Result<Vec<_>>>()?;
+        mark(Stage::Reduce)?;
+        let mut rows = Wiped::from(vec![Projective::zero(); plan.windows as usize * count]);
+        let weights = (0..).step_by(self.precomputed.doublings().max(1) as usize);
+        for ((reduction, points), weight) in reductions.iter().zip(reduced).zip(weights) {
+            let points = Wiped::from(queue.read(&points)?);
+            let own = combine::window_sums::<C>(reduction, &points, weight);
+            rows.iter_mut().zip(own.iter()).for_each(|(row, own)| *row += own);
+        }
+        Ok(combine::combine::<C>(&rows, plan.windows as usize, plan.window))
+    }
+
+    /// The digits of scalars with their points, sorted by bucket: of a piece of those from the host, or of those in a
+    /// buffer from one on.
+    fn digits(
+        &self,
+        recoding: Recoding,
+        source: &mut Pending<'_, C::ScalarField>,
+        start: usize,
+        secrecy: Secrecy,
+        mark: &mut dyn FnMut(Stage) -> Result<()>,
+    ) -> Result<(Buffer<u32>, Buffer<u32>)> {
+        let canonical = match self.config.bases {
+            Bases::Subgroup => ScalarForm::Reduced,
+            Bases::FullGroup => ScalarForm::Plain,
+        };
+        let (queue, recode, range) = (&self.queue, &self.kernels.recode, start..start + recoding.len);
+        let pairs = recoding.len * recoding.digits as usize;
+        let (mut keys, mut values) =
+            (self.device().alloc_with(pairs, secrecy)?, self.device().alloc_with(pairs, secrecy)?);
+        match source {
+            Pending::Host(uploads, host) => uploads.run(host.split_to(recoding.len), |_, scalars, _| {
+                mark(Stage::Upload)?;
+                Ok::<_, Error>(recode.run(queue, &recoding, scalars, &mut keys, &mut values)?)
+            })?,
+            Pending::Montgomery(scalars) => {
+                recode.run(queue, &recoding, scalars.view(range)?, &mut keys, &mut values)?;
+            }
+            Pending::Canonical(scalars) => {
+                let recoding = Recoding { form: canonical, ..recoding };
+                recode.run(queue, &recoding, scalars.view(range)?, &mut keys, &mut values)?;
+            }
+        }
+        mark(Stage::Recode)?;
+        self.kernels.sort.on(queue).sort(&mut keys, &mut values, 0..key_bits(recoding.sentinel.into()))?;
+        mark(Stage::Sort)?;
+        Ok((keys, values))
+    }
+}
