@@ -5,11 +5,11 @@ use std::{fmt, sync::Arc};
 use crate::{
     bindings::{Binding, BindingList},
     cpu_arg::CpuArg,
-    error::Error,
-    info::DeviceId,
     params,
     params::{Constant, ParamField, Params},
 };
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+use crate::{error::Error, info::DeviceId};
 
 /// A language that kernels are written in, with what the device offers in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
