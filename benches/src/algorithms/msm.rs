@@ -171,11 +171,7 @@ const COMPARED: [Way; 14] = [
     doublings("balanced-doublings-7/device", 7, one_by_one),
     doublings("whole-buckets-doublings-3/device", 3, whole_buckets),
     Way { name: "balanced-two-by-two/device", tuning: || Tuning::default().affine_levels(1), ..DEVICE },
-    Way {
-        name: "balanced-double-addition/device",
-        tuning: || one_by_one().addition(Addition::Double),
-        ..DEVICE
-    },
+    Way { name: "balanced-double-addition/device", tuning: || one_by_one().addition(Addition::Double), ..DEVICE },
     Way { name: "balanced-running-sums/device", tuning: running_sums, ..DEVICE },
     Way {
         name: "whole-buckets-running-sums/device",

@@ -9,7 +9,7 @@ use evariste::{
     ntt::{Ntt, NttConfig, Order, Split, TwiddleTable, Twiddles, reference::root_of_unity, reverse_bits},
 };
 
-use super::{halves, Problem};
+use super::{Problem, halves};
 use crate::{
     limits::Work,
     session::{Case, IN_TURN, Session},

@@ -232,7 +232,13 @@ fn methods<C: MsmCurve>(device: &Device) -> Outcome {
     for (i, (accumulation, addition, precompute)) in ways.into_iter().enumerate() {
         // Runs of one bucket, and of whole rows.
         for (len, slices, layer) in [(87, 300, 1), (87, 20, 26), (1, 5, 2)] {
-            let tuning = Tuning::default().accumulation(accumulation).addition(addition).aggregation(if i % 2 == 0 { Aggregation::RunningSums } else { Aggregation::Layered }).slices(slices).min_slice(1).log_reduction_run(layer);
+            let tuning = Tuning::default()
+                .accumulation(accumulation)
+                .addition(addition)
+                .aggregation(if i % 2 == 0 { Aggregation::RunningSums } else { Aggregation::Layered })
+                .slices(slices)
+                .min_slice(1)
+                .log_reduction_run(layer);
             let (bases, multipliers) = bases::<C>(len);
             let config = MsmConfig::default().window(6).precompute(precompute).tuning(tuning);
             let msm = Msm::<C>::with_config(device, &bases, config)?;
@@ -398,16 +404,18 @@ fn small_buffers(device: &Device) -> Outcome {
     let device = &Recorder::with_buffers_of(device, 1 << 20);
     let tuning = Tuning::default().slices(64);
     for precompute in [Precompute::None, Precompute::Tables { budget: u64::MAX }] {
-        let msm =
-            Msm::<C>::with_config(device, &bases, MsmConfig::default().window(3).precompute(precompute).tuning(tuning))?;
+        let msm = Msm::<C>::with_config(
+            device,
+            &bases,
+            MsmConfig::default().window(3).precompute(precompute).tuning(tuning),
+        )?;
         let sums = msm.msm_batch(8, &scalars.repeat(8))?;
         expect(&format!("{precompute:?}"), sums == [expected; 8])?;
     }
     let wide = MsmConfig::default().window(16);
     let refused = Msm::<C>::with_config(device, &bases, wide)?.msm(&scalars);
     let limit = device.info().limits.buffer_bytes;
-    let is_right =
-        |error| matches!(error, Error::Device(DeviceError::TooLarge { expected: l, .. }) if l == limit);
+    let is_right = |error| matches!(error, Error::Device(DeviceError::TooLarge { expected: l, .. }) if l == limit);
     expect(&format!("the error of {refused:?}"), refused.is_err_and(is_right))
 }
 
@@ -433,16 +441,18 @@ fn misuse(device: &Device) -> Outcome {
     let is = |result: Result<(), Error>, right: fn(&Error) -> bool| {
         expect(&format!("the error of {result:?}"), result.as_ref().is_err_and(right))
     };
-    is(msm.msm(&multipliers).map(drop), |e| matches!(e, Error::Device(DeviceError::Length { expected: 5, actual: 6, .. })))?;
+    is(msm.msm(&multipliers).map(drop), |e| {
+        matches!(e, Error::Device(DeviceError::Length { expected: 5, actual: 6, .. }))
+    })?;
     is(msm_host::<C>(device, &bases, &multipliers[1..]).map(drop), |e| {
         matches!(e, Error::Device(DeviceError::Length { expected: 6, actual: 5, .. }))
     })?;
     if let Some(other) = other_device(device) {
         let elsewhere = other.upload::<Mont<ark_bn254::Fr>>(&multipliers[..5])?;
-        is(msm.msm(&elsewhere).map(drop), |e| {
-            matches!(e, Error::Device(DeviceError::WrongDevice { .. }))
-        })?;
+        is(msm.msm(&elsewhere).map(drop), |e| matches!(e, Error::Device(DeviceError::WrongDevice { .. })))?;
     }
     let msm = Msm::<C>::with_config(device, &bases, MsmConfig::default().memory(1))?;
-    is(msm.msm(&multipliers).map(drop), |e| matches!(e, Error::Device(DeviceError::InsufficientMemory { available: 1, .. })))
+    is(msm.msm(&multipliers).map(drop), |e| {
+        matches!(e, Error::Device(DeviceError::InsufficientMemory { available: 1, .. }))
+    })
 }

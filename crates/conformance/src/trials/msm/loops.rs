@@ -17,8 +17,7 @@ fn check_msm(device: &Device, len: usize) -> Outcome {
     let scalars = samples::<Fr>(len, 58);
     let bases = vec![Affine::<g1::Config>::generator(); len];
     let expected = Affine::<g1::Config>::generator() * scalars.iter().sum::<Fr>();
-    let tuning =
-        Tuning::default().slices(1).min_slice(u32::MAX).log_reduction_run(20).log_final_row(20);
+    let tuning = Tuning::default().slices(1).min_slice(u32::MAX).log_reduction_run(20).log_final_row(20);
     let budget = 8 * (len * AffinePoint::<g1::Config>::BYTES) as u64;
     for (levels, precompute) in [(0, Precompute::Tables { budget }), (1, Precompute::None)] {
         let tuning = tuning.affine_levels(levels);
