@@ -138,6 +138,7 @@ impl Cbc {
     /// [`Error::PartialBlock`] unless the length of `data` is a multiple of 16.
     pub fn encrypt_host(&self, iv: &[u8; BLOCK], data: &mut [u8]) -> Result<()> {
         expect_blocks(data.len())?;
+        self.aes.own_queue()?;
         cpu::cbc_encrypt(self.aes.cipher(0), *iv, data);
         Ok(())
     }

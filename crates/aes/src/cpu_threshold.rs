@@ -62,8 +62,9 @@ impl Aes {
         Ok(threshold)
     }
 
-    /// Whether a host slice of this length is for the CPU.
+    /// Whether a host slice of this length is for the CPU. Refuses a queue of another device.
     pub(crate) fn on_host(&self, mode: Mode, len: usize) -> Result<bool> {
+        self.own_queue()?;
         match self.config().cpu_threshold {
             None if len < SHORT => Ok(true),
             _ if self.device().info().is_processor() => Ok(true),

@@ -122,7 +122,6 @@ impl<P: Params> Kernel<P> {
     }
 }
 
-/// A kernel that is made at its first use.
 // Boxed: a struct with room for kernels that are not made would be moved to the heap with what the stack held there
 // before, such as keys.
 /// A kernel that is compiled at its first use.

@@ -164,7 +164,7 @@ impl Jacobi {
     /// allocates the values, the symbols and the scratch; calls on views allocate the scratch alone.
     pub fn required_bytes(&self, len: usize) -> u64 {
         let element = 4 * (self.limbs() + 1);
-        self.kernel.required_bytes(len) + element as u64 * len as u64
+        self.kernel.required_bytes(len).saturating_add((element as u64).saturating_mul(len as u64))
     }
 
     /// Returns the kernels for moduli of `bits` bits, for compiling them ahead; none for lengths that are refused.

@@ -203,7 +203,7 @@ impl ModSqrt {
     /// allocates the values, the roots, the mask and the scratch; calls on views allocate the scratch alone.
     pub fn required_bytes(&self, len: usize) -> u64 {
         let element = 4 * (2 * self.limbs() + 1);
-        self.kernel.required_bytes(len) + element as u64 * len as u64
+        self.kernel.required_bytes(len).saturating_add((element as u64).saturating_mul(len as u64))
     }
 
     /// Returns the kernels for primes of `bits` bits, for compiling them ahead; none for lengths that are refused.

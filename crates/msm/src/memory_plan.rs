@@ -16,7 +16,7 @@ use crate::{
     config::{Accumulation, Bases, MAX_WINDOW, MIN_WINDOW, MsmConfig, Precompute},
     cost::{self, CostModel, MAX_PAIRS, Shape},
     error::{Error, Result},
-    precompute::{BASE_BITS, PrecomputedTable},
+    precompute::{self, BASE_BITS, PrecomputedTable},
     reduce::Reduction,
     shared::{scalar_bytes, sum_bytes},
 };
@@ -315,7 +315,9 @@ pub(crate) fn required_bytes<C: MsmCurve>(
     let bases = (len * AffinePoint::<C>::BYTES) as u64 * u64::from(precomputed.copies());
     let sizes = Sizes::<C> { device, model, sort, config, precomputed, curve: PhantomData };
     let plan = sizes.memory_plan(Budget::new(device, config, bases), (len, count, covered_bits::<C>(config)))?;
-    Ok(bases + sizes.bytes(&plan, plan.piece.min(len), plan.group.min(count)))
+    let call = sizes.bytes(&plan, plan.piece.min(len), plan.group.min(count));
+    let copies = if precomputed.copies() > 1 { precompute::scratch_bytes::<C>(len) } else { 0 };
+    Ok(bases + call.max(copies))
 }
 
 /// How many tables fit the budget, with the bits of a digit and the windows of buckets that go with them.
@@ -457,7 +459,13 @@ mod tests {
                     if len == bases.len() {
                         let plan = with(needed);
                         let all = Msm::<C>::required_bytes(&device, len, count, plan.config).unwrap();
-                        assert_eq!(all, plan.bytes() + taken, "{len} × {count}, {precompute:?}, {tuning:?}");
+                        let copies = if plan.bytes() > (len * AffinePoint::<C>::BYTES) as u64 {
+                            precompute::scratch_bytes::<C>(len)
+                        } else {
+                            0
+                        };
+                        let expected = plan.bytes() + taken.max(copies);
+                        assert_eq!(all, expected, "{len} × {count}, {precompute:?}, {tuning:?}");
                     }
                 }
             }

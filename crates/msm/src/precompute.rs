@@ -1,6 +1,6 @@
 //! The precomputed multiples of the bases.
 
-use evariste_backend::{Arg, Buffer, CpuArg, Kernel, KernelSpec, Queue, Result, parallel, params};
+use evariste_backend::{Arg, Buffer, CpuArg, Element, Kernel, KernelSpec, Queue, Result, parallel, params};
 use evariste_curve::{
     AffinePoint, DeviceCurve, Points, Xyzz, point,
     source::{self, Form},
@@ -20,6 +20,11 @@ const THREADS: u32 = 128;
 
 /// Points that are doubled and brought to affine form at once.
 const PIECE: usize = 1 << 20;
+
+/// Bytes that [`extend`] allocates beside the copies of `len` bases.
+pub(crate) fn scratch_bytes<C: DeviceCurve>(len: usize) -> u64 {
+    (len.min(PIECE) * Xyzz::<C>::BYTES) as u64
+}
 
 /// The bases on the device and their multiples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -90,9 +90,11 @@ impl<F: DeviceField + FftField> Ntt<F> {
     }
 
     fn run_host(&self, x: &mut [F], direction: Direction) -> Result<()> {
-        let mut data = self.queue().upload::<Mont<F>>(x)?;
+        let queue = self.queue().expect_device(self.device())?;
+        self.transform().expect_len(x.len())?;
+        let mut data = queue.upload::<Mont<F>>(x)?;
         self.transform().run(data.as_view_mut(), direction)?;
-        self.queue().download(&data)?.wait_into(x).map_err(Error::Interrupted)
+        queue.download(&data)?.wait_into(x).map_err(Error::Interrupted)
     }
 }
 

@@ -351,6 +351,18 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         Ok(back.wait()?)
     }
 
+    /// Refuses data that is not whole transforms, or more than one call takes.
+    pub(crate) fn expect_len(&self, len: usize) -> Result<()> {
+        let unit = self.plan.size().saturating_mul(self.columns.unwrap_or(1));
+        if if unit == 0 { len > 0 } else { !len.is_multiple_of(unit) } {
+            return Err(DeviceError::length("the data of a transform, a multiple of", unit, len).into());
+        }
+        if u32::try_from(len).is_err() {
+            return Err(Error::TooLarge { expected: u32::MAX.into(), actual: len as u64 });
+        }
+        Ok(())
+    }
+
     /// Checks the data and makes everything ready, unless nothing is to be done: in place, or for results that go
     /// elsewhere, where they lie 2^`elsewhere` times as far from each other as one is long.
     pub(crate) fn ready(
@@ -361,14 +373,8 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     ) -> Result<Option<Run<'a, F>>> {
         let (plan, queue) = (self.plan, self.queue);
         plan.device().expect_same("the data of a transform", data.device())?;
+        self.expect_len(data.len())?;
         let columns = self.columns.unwrap_or(1);
-        let unit = plan.size().saturating_mul(columns);
-        if if unit == 0 { !data.is_empty() } else { !data.len().is_multiple_of(unit) } {
-            return Err(DeviceError::length("the data of a transform, a multiple of", unit, data.len()).into());
-        }
-        if u32::try_from(data.len()).is_err() {
-            return Err(Error::TooLarge { expected: u32::MAX.into(), actual: data.len() as u64 });
-        }
         if self.coset.is_zero() {
             return Err(Error::ZeroCoset);
         }

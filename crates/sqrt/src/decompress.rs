@@ -181,7 +181,8 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
     /// point for each of a launch, on devices that check the subgroup in several launches.
     pub fn required_bytes(&self, len: usize) -> u64 {
         let element = self.inner.layout.bytes.next_multiple_of(4) + AffinePoint::<C>::BYTES + 4;
-        (len as u64).saturating_mul(element as u64) + (self.inner.kept(len) * Jacobian::<C>::BYTES) as u64
+        let kept = (self.inner.kept(len) * Jacobian::<C>::BYTES) as u64;
+        (len as u64).saturating_mul(element as u64).saturating_add(kept)
     }
 
     /// Writes the point of encoding i to `out[i]` and 0 to `status[i]`. For an invalid encoding it writes the point at

@@ -138,7 +138,7 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
         let (element, jacobian) = (Mont::<C::BaseField>::BYTES as u64, Jacobian::<C>::BYTES as u64);
         let jacobians = if self.inner.frobenius.is_some() { 6 } else { 4 };
         let message = 2 * element + jacobians * jacobian + AffinePoint::<C>::BYTES as u64;
-        message * len as u64 + self.inner.map.required_bytes(2 * len)
+        message.saturating_mul(len as u64).saturating_add(self.inner.map.required_bytes(len.saturating_mul(2)))
     }
 
     /// Computes the point of each message, on the device.

@@ -142,7 +142,7 @@ pub(crate) fn on_host<F: RootField>(
 
 /// Bytes of device memory that [`on_host`] allocates for `len` elements.
 pub(crate) fn host_bytes<F: RootField>(len: usize) -> u64 {
-    len as u64 * (2 * <Mont<F> as Element>::BYTES as u64 + 4)
+    (len as u64).saturating_mul(2 * <Mont<F> as Element>::BYTES as u64 + 4)
 }
 
 /// Products of limbs in one launch for each unit of a device: less than a tenth of a second's on a large GPU, and on a

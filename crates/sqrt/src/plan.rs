@@ -31,7 +31,7 @@ use crate::{
 /// | Stark, p = 2^251 + 17 · 2^192 + 1 | 192 | table | 547 |
 /// | Goldilocks | 32 | table | 104 |
 ///
-/// Square roots in F_{p²} = F_p[x] / (x² − β) use the norm and two exponentiations in F_p.
+/// Square roots in `F_{p²} = F_p[x] / (x² − β)` use the norm and two exponentiations in F_p.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_sqrt::Error> {

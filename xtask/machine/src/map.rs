@@ -47,7 +47,7 @@ pub fn write(root: &Path) -> Result<Vec<&'static str>> {
 /// The documents whose tables are not those of the manifests, and the text that they should have.
 ///
 /// # Errors
-/// As of [`write`].
+/// As of [`write()`].
 pub fn stale(root: &Path) -> Result<Vec<(&'static str, String)>> {
     let packages = in_order(packages(root)?);
     let mut stale = Vec::new();

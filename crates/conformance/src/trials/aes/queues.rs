@@ -15,12 +15,17 @@ pub(super) const PLANS: &[Plan] = &[("modes", |m| {
     let mut data = m.device.upload::<u8>(&[1; 960])?;
     let aes = Aes::with_keys(&m.device, &[[7; 16]], AesConfig::default().cpu_threshold(0))?.on(&m.queue);
     m.refuses(|| aes.ctr(&[1; 16])?.apply(&mut data))?;
+    m.refuses(|| aes.ctr(&[1; 16])?.apply_host(&mut [1; 960]))?;
     m.refuses(|| aes.ecb().encrypt(&mut data))?;
+    m.refuses(|| aes.ecb().encrypt_host(&mut [1; 960]))?;
+    m.refuses(|| aes.cbc().encrypt_host(&[1; 16], &mut [1; 960]))?;
+    m.refuses(|| aes.cbc().decrypt_host(&[1; 16], &mut [1; 960]))?;
     m.refuses(|| aes.cbc().encrypt(&[1; 16], &mut data))?;
     m.refuses(|| aes.gcm()?.seal(&[1; 12], b"", &mut data))?;
     m.refuses(|| aes.gcm()?.seal_host(&[1; 12], b"", &mut [1; 960]))?;
     let xts = Xts::new(&m.device, &[[1; 16], [2; 16]].concat(), 40)?.on(&m.queue);
-    m.refuses(|| xts.encrypt(7, &mut data))
+    m.refuses(|| xts.encrypt(7, &mut data))?;
+    m.refuses(|| xts.decrypt_host(7, &mut [1; 960]))
 })];
 
 fn counter_mode() -> Outcome {

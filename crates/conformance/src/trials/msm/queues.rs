@@ -22,7 +22,10 @@ pub(super) const PLANS: &[Plan] = &[("sums of points", |m| {
     let msm = Msm::<Config>::new(&m.device, &[G1Affine::generator(); 4])?.on(&m.queue);
     m.refuses(|| msm.msm(&scalars))?;
     let scalars = m.device.upload::<Mont<Fr>>(&scalars)?;
-    m.refuses(|| msm.msm(&scalars))
+    m.refuses(|| msm.msm(&scalars))?;
+    m.refuses(|| msm.msm_batch(1, &scalars))?;
+    m.refuses(|| msm.msm_segmented(2, &scalars))?;
+    m.refuses(|| msm.msm_profiled(&scalars))
 })];
 
 /// Every step of a sum: tables of multiples, affine additions, both ways of adding to buckets, and scalars that come from the

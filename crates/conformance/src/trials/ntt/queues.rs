@@ -23,6 +23,8 @@ pub(super) const PLANS: &[Plan] = &[
         let ntt = Ntt::<Fr>::new(&m.device, 4)?;
         m.refuses(|| ntt.on(&m.queue).forward(&mut data))?;
         m.refuses(|| ntt.on(&m.queue).product(data.view(..8)?, data.view(..8)?))?;
+        m.refuses(|| ntt.on(&m.queue).forward_host(&mut [Fr::from(3); 16]))?;
+        m.refuses(|| ntt.on(&m.queue).inverse_host(&mut []))?;
         m.refuses(|| ntt.coset(Fr::GENERATOR).on(&m.queue).inverse(&mut data))
     }),
     ("extensions", |m| {
