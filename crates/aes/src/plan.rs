@@ -178,6 +178,7 @@ impl Aes {
     ///
     /// # Errors
     /// [`Error::Method`] if the device has less workgroup memory than four copies of the method's tables take.
+    #[doc(hidden)]
     pub fn kernels(
         info: &evariste_backend::DeviceInfo,
         method: Method,

@@ -119,6 +119,7 @@ impl<C: DeviceCurve> Points<C> {
     }
 
     /// Returns the kernels, for compiling them ahead.
+    #[doc(hidden)]
     pub fn kernels() -> Vec<KernelSpec> {
         let map = Map::ALL.into_iter().map(map_spec::<C>);
         let gather_scatter = [

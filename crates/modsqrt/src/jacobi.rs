@@ -168,6 +168,7 @@ impl Jacobi {
     }
 
     /// Returns the kernels for moduli of `bits` bits, for compiling them ahead; none for lengths that are refused.
+    #[doc(hidden)]
     pub fn kernels(bits: u32) -> Vec<KernelSpec> {
         let possible = (MIN_BITS..=MAX_BITS).contains(&bits);
         possible.then(|| spec(number::limbs(bits))).into_iter().collect()

@@ -207,6 +207,7 @@ impl ModSqrt {
     }
 
     /// Returns the kernels for primes of `bits` bits, for compiling them ahead; none for lengths that are refused.
+    #[doc(hidden)]
     pub fn kernels(bits: u32) -> Vec<KernelSpec> {
         let possible = (number::MIN_BITS..=number::MAX_BITS).contains(&bits);
         possible.then(|| kernel::spec(number::limbs(bits))).into_iter().collect()

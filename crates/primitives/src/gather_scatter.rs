@@ -97,6 +97,7 @@ impl<T> GatherScatter<T> {
 
 impl<T: Element> GatherScatter<T> {
     /// Returns the kernels, for compiling them ahead.
+    #[doc(hidden)]
     pub fn kernels() -> Vec<KernelSpec> {
         vec![gather_spec::<T>(Mode::Number), gather_spec::<T>(Mode::LastWriter), last_writer_spec()]
     }

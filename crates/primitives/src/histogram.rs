@@ -104,6 +104,7 @@ impl Histogram {
     }
 
     /// Returns the kernels, for compiling them ahead.
+    #[doc(hidden)]
     pub fn kernels() -> Vec<KernelSpec> {
         vec![count_spec(), sum_spec()]
     }

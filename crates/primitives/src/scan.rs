@@ -75,6 +75,7 @@ impl Scan {
     }
 
     /// Returns the kernels, for compiling them ahead.
+    #[doc(hidden)]
     pub fn kernels() -> Vec<KernelSpec> {
         vec![sums_spec(), tiles_spec()]
     }

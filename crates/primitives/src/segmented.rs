@@ -105,6 +105,7 @@ impl<M: Monoid> SegmentedSum<M> {
     }
 
     /// Returns the kernel, for compiling it ahead.
+    #[doc(hidden)]
     pub fn kernels() -> Vec<KernelSpec> {
         vec![Self::spec()]
     }

@@ -170,12 +170,14 @@ impl RadixSort {
     }
 
     /// Returns the kernels of both methods, for compiling them ahead.
+    #[doc(hidden)]
     pub fn kernels() -> Vec<KernelSpec> {
         let own = [sweep_spec(), count_spec(), scatter_spec()];
         Histogram::kernels().into_iter().chain(Scan::kernels()).chain(own).collect()
     }
 
     /// Returns the kernels that [`RadixSort::new`] compiles for such a device.
+    #[doc(hidden)]
     pub fn kernels_on(info: &DeviceInfo) -> Vec<KernelSpec> {
         match SortMethod::fastest(info) {
             SortMethod::Sweep => Histogram::kernels().into_iter().chain([sweep_spec()]).collect(),

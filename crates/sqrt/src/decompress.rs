@@ -158,6 +158,7 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
     }
 
     /// Returns the kernels of an encoding, for compiling them ahead; none for what [`Decompress::new`] refuses.
+    #[doc(hidden)]
     pub fn kernels(encoding: Encoding) -> Vec<KernelSpec> {
         let (Ok(layout), Ok(program)) = (EncodingLayout::new::<C::BaseField>(encoding), program::<C>()) else {
             return Vec::new();

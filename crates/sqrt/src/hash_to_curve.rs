@@ -127,6 +127,7 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
 
     /// Returns the kernels beside those of [`MapToCurve`] and of [`Points`], for compiling them ahead; none for a curve
     /// that [`HashToCurve::new`] refuses.
+    #[doc(hidden)]
     pub fn kernels() -> Vec<KernelSpec> {
         let Ok(clearing) = Clearing::of::<C>() else { return Vec::new() };
         std::iter::once(multiple_spec::<C>()).chain(clearing.ends.map(|_| frobenius_spec::<C>())).collect()

@@ -76,6 +76,7 @@ impl<C: WBConfig<BaseField: RootField>> MapToCurve<C> {
     }
 
     /// Returns the kernel, for compiling it ahead; none for what [`MapToCurve::new`] refuses.
+    #[doc(hidden)]
     pub fn kernels() -> Vec<KernelSpec> {
         program::<C>().ok().map(|program| kernel::<C>(&Arc::new(program))).into_iter().collect()
     }

@@ -80,6 +80,7 @@ impl<F: RootField> NthRoot<F> {
     }
 
     /// Returns the kernels for a degree, for compiling them ahead; none for what [`NthRoot::new`] refuses.
+    #[doc(hidden)]
     pub fn kernels(degree: u32) -> Vec<KernelSpec> {
         let Ok((_, program)) = program::<F>(degree) else { return Vec::new() };
         vec![spec::<F>(Shape::Roots, &Arc::new(program), &detail(degree))]

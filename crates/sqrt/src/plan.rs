@@ -175,6 +175,7 @@ impl<F: RootField> Sqrt<F> {
 
     /// Returns the kernels of a configuration, for compiling them ahead; none for a field or a method that
     /// [`Sqrt::with_config`] refuses.
+    #[doc(hidden)]
     pub fn kernels(config: &SqrtConfig<F>) -> Vec<KernelSpec> {
         let Ok(programs) = Programs::<F>::new() else { return Vec::new() };
         let method = match config.method {
