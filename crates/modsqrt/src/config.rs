@@ -3,7 +3,7 @@ use evariste_backend::Secrecy;
 /// Which of the two roots y and p − y a plan gives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RootChoice {
-    /// Whichever the method gives. It is the same on every device.
+    /// The root that the method gives. It is the same on every device.
     #[default]
     Any,
     /// The even one.
@@ -18,9 +18,9 @@ pub enum RootChoice {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ModSqrtConfig {
-    /// The root that is given.
+    /// The root that the plan gives.
     pub choice: RootChoice,
-    /// The secrecy of the primes: with [`Secrecy::Secret`] the device zeroes its copies of them, and the scratch of
+    /// The secrecy of the primes. With [`Secrecy::Secret`] the device zeroes its copies of them, and the scratch of
     /// every call.
     pub secrecy: Secrecy,
 }
@@ -45,7 +45,7 @@ impl ModSqrtConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct JacobiConfig {
-    /// The secrecy of the moduli: with [`Secrecy::Secret`] the device zeroes its copies of them, and the scratch of
+    /// The secrecy of the moduli. With [`Secrecy::Secret`] the device zeroes its copies of them, and the scratch of
     /// every call.
     pub secrecy: Secrecy,
 }

@@ -5,17 +5,17 @@ use evariste_backend::Error as DeviceError;
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What can go wrong with roots and symbols modulo run-time integers, and with what rests on them.
+/// Errors of roots and symbols modulo run-time integers, and of cryptosystems and puzzles that rest on them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The device refused an argument, ran out of memory or failed, as the error inside says.
+    /// The device refused an argument, ran out of memory or failed. The error inside gives the reason.
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// The list of moduli for a plan is empty.
     #[error("no modulus was given")]
     NoModulus,
-    /// A modulus is too short or too long, or so is the length asked for.
+    /// A modulus, or the length of a random prime, is too short or too long.
     #[error("modulus {index} has {actual} bits, expected {} to {}", expected.start(), expected.end())]
     ModulusBits {
         /// The index of the modulus.
@@ -75,10 +75,10 @@ pub enum Error {
         /// The bytes of this one.
         actual: usize,
     },
-    /// The system gives no random bytes, which tests for primes, keys and puzzles need.
+    /// The system gives no random bytes. Tests for primes, random keys and puzzles need them.
     #[error("no random bytes: {reason}")]
     Randomness {
-        /// What the system said.
+        /// The system's message.
         reason: String,
     },
 }

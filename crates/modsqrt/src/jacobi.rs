@@ -38,30 +38,31 @@ const fn divsteps(bits: u32) -> u32 {
     ((45_907 * bits as u64 + 30_179) / 19_929) as u32
 }
 
-/// Computes Jacobi symbols (x / n) for odd moduli n from 3 on, of up to 4096 bits, that are known at run time only.
+/// Computes Jacobi symbols (x / n) for odd moduli n from 3 on, of up to 4096 bits. A program may get the moduli when it
+/// runs.
 ///
 /// # Data
 /// An element is [`Jacobi::limbs`] little-endian 32-bit limbs with zeros above its value, as in
-/// [`ModSqrt`](crate::ModSqrt). A buffer of n elements has n · limbs words. A batch may be of several moduli of the
-/// same number of limbs, with an index for each element ([`Jacobi::jacobi_indexed`]). For a prime modulus the symbol is
+/// [`ModSqrt`](crate::ModSqrt). A buffer of n elements has n · limbs words. A batch may have several moduli of the same
+/// number of limbs, with an index for each element ([`Jacobi::jacobi_indexed`]). For a prime modulus the symbol is
 /// Legendre's.
 ///
 /// # Method
-/// Bernstein and Yang's divsteps look at the lowest bits of two numbers only, and take (n, x) to (± gcd, 0). The symbol
-/// changes with them by quadratic reciprocity, which needs the signs of numbers whose highest bits are not looked at.
-/// The signs of one batch of divsteps follow from those before and after it, and from the signs that (1, 0) goes
-/// through with the same matrices.
+/// Bernstein and Yang's divsteps take (n, x) to (± gcd, 0), and look at the lowest bits of the two numbers only. Each
+/// step changes the symbol by quadratic reciprocity, which needs the signs of both numbers. Their highest bits are
+/// unknown until a batch ends. So the signs within a batch follow from those before and after it. The signs of the vector
+/// (1, 0) under the same matrices decide the rest.
 ///
 /// Sources: Bernstein and Yang, "Fast constant-time gcd computation and modular inversion", TCHES 2019(3); Hamburg,
 /// "Computing the Jacobi symbol using Bernstein-Yang", Cryptology ePrint Archive 2021/1271, whose sign bookkeeping
 /// differs from ours.
 ///
 /// # Cost
-/// A modulus of k bits takes 2.3 k divsteps in batches of 30, and each batch four products of a word with each limb. In
-/// all these are 4 · 2.3 k / 30 · k / 32 products of words: 160,000 for 4096 bits, where Euler's criterion takes 170
-/// million. A call keeps little more than two elements for each of those that are in work at once
-/// ([`Jacobi::required_bytes`]). The steps do not depend on the values, but for those that are refused; nothing is
-/// promised of the time.
+/// A modulus of k bits takes 2.3 k divsteps in batches of 30. Each batch takes four products of a word with each limb.
+/// The sum is 4 · 2.3 k / 30 · k / 32 products of words: 160,000 for 4096 bits. Euler's criterion takes 170 million.
+///
+/// A call keeps little more than two elements of scratch for each element in work at once ([`Jacobi::required_bytes`]).
+/// Refused values take fewer steps. The steps do not depend on the other values, but the time may.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_modsqrt::Error> {
@@ -91,8 +92,9 @@ impl Jacobi {
     /// Makes a plan for one modulus on a queue (`&device` is its default one). The modulus need not be prime.
     ///
     /// # Errors
-    /// [`Error::EvenModulus`] if the modulus is even, [`Error::ModulusBits`] if it is 1 or has more than 4096 bits.
-    /// [`Error::Device`] if the kernel does not compile, if the device has no room for the modulus, or if it fails.
+    /// - [`Error::EvenModulus`]: the modulus is even.
+    /// - [`Error::ModulusBits`]: it is 1 or has more than 4096 bits.
+    /// - [`Error::Device`]: the kernel does not compile, or the device has no room for the modulus or fails.
     pub fn new(queue: impl Into<Queue>, modulus: &BoxedUint) -> Result<Self> {
         Self::with_config(queue, modulus, JacobiConfig::default())
     }
@@ -100,8 +102,9 @@ impl Jacobi {
     /// Makes a plan for one modulus with a configuration.
     ///
     /// # Errors
-    /// [`Error::EvenModulus`] if the modulus is even, [`Error::ModulusBits`] if it is 1 or has more than 4096 bits.
-    /// [`Error::Device`] if the kernel does not compile, if the device has no room for the modulus, or if it fails.
+    /// - [`Error::EvenModulus`]: the modulus is even.
+    /// - [`Error::ModulusBits`]: it is 1 or has more than 4096 bits.
+    /// - [`Error::Device`]: the kernel does not compile, or the device has no room for the modulus or fails.
     pub fn with_config(queue: impl Into<Queue>, modulus: &BoxedUint, config: JacobiConfig) -> Result<Self> {
         Self::with_moduli(queue, std::slice::from_ref(modulus), config)
     }
@@ -109,13 +112,18 @@ impl Jacobi {
     /// Makes a plan for some moduli of the same number of limbs.
     ///
     /// # Errors
-    /// [`Error::NoModulus`] without a modulus. For the first modulus at fault:
-    /// [`Error::EvenModulus`] if it is even, [`Error::ModulusBits`] if it is 1 or has more than 4096 bits,
-    /// [`Error::ModulusLimbs`] if it has another number of limbs than the first. [`Error::Device`] with
-    /// [`DeviceError::Compile`] if the compiler refuses the kernel, [`DeviceError::Unavailable`] if the compiler is
-    /// missing, [`DeviceError::TooLarge`] for moduli larger than a buffer, [`DeviceError::OutOfMemory`] if the device
-    /// has no room for them, [`DeviceError::Driver`] if a call of the driver fails, [`DeviceError::Lost`] if the device
-    /// is gone.
+    /// [`Error::NoModulus`] without a modulus. Three errors name the first modulus at fault:
+    /// - [`Error::EvenModulus`]: it is even.
+    /// - [`Error::ModulusBits`]: it is 1 or has more than 4096 bits.
+    /// - [`Error::ModulusLimbs`]: it has another number of limbs than the first.
+    ///
+    /// [`Error::Device`] holds one of these:
+    /// - [`DeviceError::Compile`]: the compiler refuses the kernel.
+    /// - [`DeviceError::Unavailable`]: the compiler is missing.
+    /// - [`DeviceError::TooLarge`]: the moduli are larger than a buffer.
+    /// - [`DeviceError::OutOfMemory`]: the device has no room for the moduli.
+    /// - [`DeviceError::Driver`]: a call of the driver fails.
+    /// - [`DeviceError::Lost`]: the device is gone.
     pub fn with_moduli(queue: impl Into<Queue>, moduli: &[BoxedUint], config: JacobiConfig) -> Result<Self> {
         let queue = queue.into();
         for (index, modulus) in moduli.iter().enumerate() {
@@ -161,42 +169,49 @@ impl Jacobi {
     }
 
     /// Returns the most bytes of device memory that a call for `len` elements allocates. [`Jacobi::jacobi_host`]
-    /// allocates the values, the symbols and the scratch; calls on views allocate the scratch alone.
+    /// allocates the values, the symbols and the scratch. Calls on views allocate the scratch alone.
     pub fn required_bytes(&self, len: usize) -> u64 {
         let element = 4 * (self.limbs() + 1);
         self.kernel.required_bytes(len).saturating_add((element as u64).saturating_mul(len as u64))
     }
 
-    /// Returns the kernels for moduli of `bits` bits, for compiling them ahead; none for lengths that are refused.
+    /// Returns the kernels for moduli of `bits` bits, so that you can compile them ahead. The list is empty for an
+    /// unsupported length.
     #[doc(hidden)]
     pub fn kernels(bits: u32) -> Vec<KernelSpec> {
         let possible = (MIN_BITS..=MAX_BITS).contains(&bits);
         possible.then(|| spec(number::limbs(bits))).into_iter().collect()
     }
 
-    /// Computes the symbol of each value: 1, 2³² − 1 for −1, or 0 where value and modulus have a common divisor; and
-    /// [`Outcome::NotReduced`](crate::Outcome::NotReduced) for a value that is not below the modulus.
+    /// Computes the symbol of each value: 1, 2³² − 1 for −1, or 0 where value and modulus have a common divisor. The
+    /// symbol of a value that is not below the modulus is [`Outcome::NotReduced`](crate::Outcome::NotReduced).
     ///
     /// # Errors
-    /// [`Error::Indices`] if there are several moduli. [`Error::Device`] with [`DeviceError::Length`] unless values
-    /// have [`limbs`](Jacobi::limbs) words for each symbol, [`DeviceError::WrongDevice`] if values, symbols or the
-    /// queue are of another device, [`DeviceError::TooLarge`] if one batch of divsteps exceeds the loop iterations of a
-    /// thread; nothing is written then. [`DeviceError::OutOfMemory`] if the device has no room for the scratch,
-    /// [`DeviceError::Driver`] if a call of the driver fails, [`DeviceError::Lost`] if the device is gone.
+    /// [`Error::Indices`] if there are several moduli.
+    ///
+    /// [`Error::Device`] holds one of these. With the first three, nothing is written.
+    /// - [`DeviceError::Length`]: values have other than [`limbs`](Jacobi::limbs) words for each symbol.
+    /// - [`DeviceError::WrongDevice`]: values, symbols or the queue are of another device.
+    /// - [`DeviceError::TooLarge`]: one batch of divsteps exceeds the loop iterations of a thread.
+    /// - [`DeviceError::OutOfMemory`]: the device has no room for the scratch.
+    /// - [`DeviceError::Driver`]: a call of the driver fails.
+    /// - [`DeviceError::Lost`]: the device is gone.
     pub fn jacobi<'a>(&self, values: impl Into<View<'a, u32>>, symbols: impl Into<ViewMut<'a, u32>>) -> Result<()> {
         self.moduli.one()?;
         self.run(None, values.into(), symbols.into())
     }
 
-    /// Does what [`Jacobi::jacobi`] does, value i for the modulus with the number `indices[i]`. The symbol is
-    /// [`Outcome::NoPrime`](crate::Outcome::NoPrime) if there is no such modulus.
+    /// Computes the symbol of each value as [`Jacobi::jacobi`] does, value i for the modulus with the number
+    /// `indices[i]`. The symbol is [`Outcome::NoPrime`](crate::Outcome::NoPrime) if there is no such modulus.
     ///
     /// # Errors
-    /// [`Error::Device`] with [`DeviceError::Length`] unless there are an index and [`limbs`](Jacobi::limbs) words for
-    /// each symbol, [`DeviceError::WrongDevice`] if one of the three or the queue is of another device,
-    /// [`DeviceError::TooLarge`] if one batch of divsteps exceeds the loop iterations of a thread; nothing is written
-    /// then. [`DeviceError::OutOfMemory`] if the device has no room for the scratch, [`DeviceError::Driver`] if a call
-    /// of the driver fails, [`DeviceError::Lost`] if the device is gone.
+    /// [`Error::Device`] holds one of these. With the first three, nothing is written.
+    /// - [`DeviceError::Length`]: a symbol lacks its index, or its [`limbs`](Jacobi::limbs) words of a value.
+    /// - [`DeviceError::WrongDevice`]: indices, values, symbols or the queue are of another device.
+    /// - [`DeviceError::TooLarge`]: one batch of divsteps exceeds the loop iterations of a thread.
+    /// - [`DeviceError::OutOfMemory`]: the device has no room for the scratch.
+    /// - [`DeviceError::Driver`]: a call of the driver fails.
+    /// - [`DeviceError::Lost`]: the device is gone.
     pub fn jacobi_indexed<'a>(
         &self,
         indices: impl Into<View<'a, u32>>,
@@ -209,11 +224,14 @@ impl Jacobi {
     /// Computes the symbols of values on the host: 1, 0 or −1. Waits for the device.
     ///
     /// # Errors
-    /// [`Error::Indices`] if there are several moduli; [`Error::NotReduced`] for a value that is not below the modulus.
-    /// [`Error::Device`] with [`DeviceError::WrongDevice`] if the queue is of another device, [`DeviceError::TooLarge`]
-    /// if one batch of divsteps exceeds the loop iterations of a thread, [`DeviceError::OutOfMemory`] if the device has
-    /// no room for [`Jacobi::required_bytes`], [`DeviceError::Driver`] if a call of the driver fails,
-    /// [`DeviceError::Lost`] if the device is gone.
+    /// [`Error::Indices`] if there are several moduli. [`Error::NotReduced`] for a value that is not below the modulus.
+    ///
+    /// [`Error::Device`] holds one of these:
+    /// - [`DeviceError::WrongDevice`]: the queue is of another device.
+    /// - [`DeviceError::TooLarge`]: one batch of divsteps exceeds the loop iterations of a thread.
+    /// - [`DeviceError::OutOfMemory`]: the device has no room for [`Jacobi::required_bytes`].
+    /// - [`DeviceError::Driver`]: a call of the driver fails.
+    /// - [`DeviceError::Lost`]: the device is gone.
     pub fn jacobi_host(&self, values: &[BoxedUint]) -> Result<Vec<i8>> {
         self.moduli.expect_below(values)?;
         let secrecy = self.moduli.secrecy();

@@ -2,8 +2,8 @@
 //!
 //! # Choices
 //! - The kernel for roots interprets steps (`steps.rs`), nearly all of them multiplications. Exponentiations and the
-//!   correction of Tonelli and Shanks are lists of steps. All threads take the same steps, and a launch may end after
-//!   any step where a device limits the work of a thread.
+//!   correction of Tonelli and Shanks are lists of steps. All threads take the same steps. A launch may end after any
+//!   step where a device limits the work of a thread.
 //! - In CUDA a thread has an element of up to 1024 bits, with its accumulator, its modulus and both halves of a product
 //!   in registers. Two threads share a longer element, and four share one beyond 2048 bits
 //!   (`cuda/modsqrt/multiply.cuh`).

@@ -12,8 +12,8 @@ pub(crate) const MIN_RANDOM_BITS: u32 = 64;
 /// The bits of the longest modulus.
 pub const MAX_BITS: u32 = 4096;
 
-/// Returns the number of 32-bit limbs of a value modulo a prime of `bits` bits: ⌈bits / 32⌉, rounded up to a multiple
-/// of 2 for up to 1024 bits, of 4 for up to 2048, and of 8 beyond.
+/// Returns the number of 32-bit limbs of a value modulo a prime of `bits` bits. It is ⌈bits / 32⌉, rounded up: to a
+/// multiple of 2 for up to 1024 bits, of 4 for up to 2048, and of 8 beyond.
 pub const fn limbs(bits: u32) -> usize {
     let limbs = bits.div_ceil(32);
     let step = 2 * lanes(limbs as usize);

@@ -20,13 +20,13 @@ use crate::{
     steps,
 };
 
-/// What came of an element, as an entry of a mask.
+/// The outcome for one element, as an entry of a mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Outcome {
     /// The element is no square. The root is written as 0.
     NoRoot = mask::NO_ROOT,
-    /// The root is one.
+    /// The output is a root.
     Root = mask::ROOT,
     /// The element is not below its prime. The root is written as 0.
     NotReduced = mask::NOT_REDUCED,
@@ -35,24 +35,26 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Reads an entry of a mask; `None` for a value that no mask has.
+    /// Reads an entry of a mask; `None` for a value that is no outcome.
     pub fn from_mask(entry: u32) -> Option<Self> {
         [Self::NoRoot, Self::Root, Self::NotReduced, Self::NoPrime].into_iter().find(|outcome| *outcome as u32 == entry)
     }
 }
 
-/// Takes square roots modulo primes of 2 to 4096 bits that are known at run time only.
+/// Takes square roots modulo primes of 2 to 4096 bits. A program may get the primes when it runs.
 ///
 /// # Data
 /// An element is [`ModSqrt::limbs`] little-endian 32-bit limbs with zeros above its value. A buffer of n elements has n
-/// · limbs words. A batch may be of several primes of the same number of limbs, with an index for each element
+/// · limbs words. A batch may have several primes of the same number of limbs, with an index for each element
 /// ([`ModSqrt::sqrt_indexed`]).
 ///
 /// # Method
 /// Let p − 1 = 2^s q with odd q. By windows of 4 bits, w = a^((q − 1)/2), x = a w and b = x w, so that x² = a b. If p ≡
-/// 3 (mod 4), then b = 1. Otherwise b is a power of z, the q-th power of a non-residue that the plan finds, and x is
-/// divided by the power of z with half of its logarithm (Tonelli and Shanks). The logarithm is taken by Pohlig and
-/// Hellman's halving of its bits, so that every element takes the same steps. The mask says whether x² = a in the end.
+/// 3 (mod 4), then b = 1.
+///
+/// Otherwise b is a power of z, the q-th power of a non-residue that the plan finds. Dividing x by the power of z with
+/// half of the logarithm of b corrects it (Tonelli and Shanks). Pohlig and Hellman's halving of its bits gives the
+/// logarithm, so that every element takes the same steps. The mask says whether x² = a in the end.
 ///
 /// # Cost
 /// In multiplications modulo p, for primes of k bits:
@@ -66,17 +68,19 @@ impl Outcome {
 ///
 /// Tonelli and Shanks' own loop would take s²/2 for the correction. Cipolla's method takes about 5 k on average, and
 /// twice that where 32 threads wait for the unluckiest of them. So halving is the cheapest for all s up to about k.
-/// [`ModSqrt::multiplications`] returns the number for a plan. A batch of several primes costs as much as the largest s
-/// and the longest exponent among them.
+/// [`ModSqrt::multiplications`] returns the number for a plan. A batch of several primes costs the largest s and the
+/// longest exponent among them.
 ///
 /// A multiplication of l limbs is 2 l² + l products of 32-bit limbs, and a root of 1024 bits takes 2.7 million. At 32
-/// such products a clock for each multiprocessor, an H200 (132 of them at 1.755 GHz) would take 2.7 million such roots
-/// a second. This is an estimate from the kernel's instructions and from the rate measured for shorter fields. A call
-/// keeps 20 elements for each of those that are in work at once ([`ModSqrt::required_bytes`]).
+/// such products a clock for each multiprocessor, an H200 would take 2.7 million such roots a second: it has 132
+/// multiprocessors at 1.755 GHz. This is an estimate from the kernel's instructions and from the rate measured for
+/// shorter fields.
+///
+/// A call keeps 20 elements of scratch for each element in work at once ([`ModSqrt::required_bytes`]).
 ///
 /// The device keeps the kernel of each number of limbs: a new prime of the same length compiles nothing. The number of
-/// multiplications does not depend on the elements. On the CPU the last subtraction of each is a branch, and the memory
-/// that is read depends on the primes and on the elements: nothing is promised of the time.
+/// multiplications does not depend on the elements, but the time may. On the CPU the last subtraction of each is a
+/// branch, and the addresses of reads depend on the primes and on the elements.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_modsqrt::Error> {
@@ -116,9 +120,11 @@ impl ModSqrt {
     /// second on one core, and all cores share the work.
     ///
     /// # Errors
-    /// [`Error::ModulusBits`] unless the prime has 2 to 4096 bits, [`Error::EvenModulus`] if it is even,
-    /// [`Error::Composite`] if it fails the tests, [`Error::Randomness`] if the system gives no random bytes for them.
-    /// [`Error::Device`] if the kernel does not compile, if the device has no room for the constants, or if it fails.
+    /// - [`Error::ModulusBits`]: the prime has other than 2 to 4096 bits.
+    /// - [`Error::EvenModulus`]: it is even.
+    /// - [`Error::Composite`]: it fails the tests.
+    /// - [`Error::Randomness`]: the system gives no random bytes for the tests.
+    /// - [`Error::Device`]: the kernel does not compile, or the device has no room for the constants or fails.
     pub fn new(queue: impl Into<Queue>, prime: &BoxedUint) -> Result<Self> {
         Self::with_config(queue, prime, ModSqrtConfig::default())
     }
@@ -126,26 +132,36 @@ impl ModSqrt {
     /// Makes a plan for one prime with a configuration.
     ///
     /// # Errors
-    /// [`Error::ModulusBits`] unless the prime has 2 to 4096 bits, [`Error::EvenModulus`] if it is even,
-    /// [`Error::Composite`] if it fails the tests, [`Error::Randomness`] if the system gives no random bytes for them.
-    /// [`Error::Device`] if the kernel does not compile, if the device has no room for the constants, or if it fails.
+    /// - [`Error::ModulusBits`]: the prime has other than 2 to 4096 bits.
+    /// - [`Error::EvenModulus`]: it is even.
+    /// - [`Error::Composite`]: it fails the tests.
+    /// - [`Error::Randomness`]: the system gives no random bytes for the tests.
+    /// - [`Error::Device`]: the kernel does not compile, or the device has no room for the constants or fails.
     pub fn with_config(queue: impl Into<Queue>, prime: &BoxedUint, config: ModSqrtConfig) -> Result<Self> {
         Self::with_primes(queue, std::slice::from_ref(prime), config)
     }
 
     /// Makes a plan for some primes of the same number of limbs.
     ///
-    /// Primes are tested by Baillie, Pomerance, Selfridge and Wagstaff's test and 32 rounds of Miller and Rabin's with
-    /// random bases. A composite passes with a probability of at most 2^−64, whoever chose it.
+    /// Each prime must pass the test of Baillie, Pomerance, Selfridge and Wagstaff, and 32 rounds of Miller and Rabin's
+    /// with random bases. A composite passes with a probability of at most 2^−64, even one that an attacker chose.
     ///
     /// # Errors
-    /// [`Error::NoModulus`] without a prime; [`Error::Randomness`] if the system gives no random bytes for the tests.
-    /// For the first prime at fault: [`Error::ModulusBits`] unless it has 2 to 4096 bits, [`Error::EvenModulus`] if it
-    /// is even, [`Error::Composite`] if it fails the tests, [`Error::ModulusLimbs`] if it has another number of limbs
-    /// than the first. [`Error::Device`] with [`DeviceError::Compile`] if the compiler refuses the kernel,
-    /// [`DeviceError::Unavailable`] if the compiler is missing, [`DeviceError::TooLarge`] for constants larger than a
-    /// buffer, [`DeviceError::OutOfMemory`] if the device has no room for them, [`DeviceError::Driver`] if a call of
-    /// the driver fails, [`DeviceError::Lost`] if the device is gone.
+    /// [`Error::NoModulus`] without a prime. [`Error::Randomness`] if the system gives no random bytes for the tests.
+    ///
+    /// Four errors name the first prime at fault:
+    /// - [`Error::ModulusBits`]: it has other than 2 to 4096 bits.
+    /// - [`Error::EvenModulus`]: it is even.
+    /// - [`Error::Composite`]: it fails the tests.
+    /// - [`Error::ModulusLimbs`]: it has another number of limbs than the first.
+    ///
+    /// [`Error::Device`] holds one of these:
+    /// - [`DeviceError::Compile`]: the compiler refuses the kernel.
+    /// - [`DeviceError::Unavailable`]: the compiler is missing.
+    /// - [`DeviceError::TooLarge`]: the constants are larger than a buffer.
+    /// - [`DeviceError::OutOfMemory`]: the device has no room for the constants.
+    /// - [`DeviceError::Driver`]: a call of the driver fails.
+    /// - [`DeviceError::Lost`]: the device is gone.
     pub fn with_primes(queue: impl Into<Queue>, primes: &[BoxedUint], config: ModSqrtConfig) -> Result<Self> {
         let queue = queue.into();
         let primes =
@@ -200,13 +216,14 @@ impl ModSqrt {
     }
 
     /// Returns the most bytes of device memory that a call for `len` elements allocates. [`ModSqrt::sqrt_host`]
-    /// allocates the values, the roots, the mask and the scratch; calls on views allocate the scratch alone.
+    /// allocates the values, the roots, the mask and the scratch. Calls on views allocate the scratch alone.
     pub fn required_bytes(&self, len: usize) -> u64 {
         let element = 4 * (2 * self.limbs() + 1);
         self.kernel.required_bytes(len).saturating_add((element as u64).saturating_mul(len as u64))
     }
 
-    /// Returns the kernels for primes of `bits` bits, for compiling them ahead; none for lengths that are refused.
+    /// Returns the kernels for primes of `bits` bits, so that you can compile them ahead. The list is empty for an
+    /// unsupported length.
     #[doc(hidden)]
     pub fn kernels(bits: u32) -> Vec<KernelSpec> {
         let possible = (number::MIN_BITS..=number::MAX_BITS).contains(&bits);
@@ -216,11 +233,16 @@ impl ModSqrt {
     /// Writes a root of each value, and an entry of the mask that says whether there is one ([`Outcome`]).
     ///
     /// # Errors
-    /// [`Error::Indices`] if there are several primes. [`Error::Device`] with [`DeviceError::Length`] unless values and
-    /// roots have [`limbs`](ModSqrt::limbs) words for each entry of the mask, [`DeviceError::WrongDevice`] if one of
-    /// the three or the queue is of another device, [`DeviceError::TooLarge`] if one multiplication exceeds the loop
-    /// iterations of a thread; nothing is written then. [`DeviceError::OutOfMemory`] if the device has no room for the
-    /// scratch, [`DeviceError::Driver`] if a call of the driver fails, [`DeviceError::Lost`] if the device is gone.
+    /// [`Error::Indices`] if there are several primes.
+    ///
+    /// [`Error::Device`] holds one of these. With the first three, nothing is written.
+    /// - [`DeviceError::Length`]: values or roots have other than [`limbs`](ModSqrt::limbs) words for each entry of the
+    ///   mask.
+    /// - [`DeviceError::WrongDevice`]: values, roots, the mask or the queue are of another device.
+    /// - [`DeviceError::TooLarge`]: one multiplication exceeds the loop iterations of a thread.
+    /// - [`DeviceError::OutOfMemory`]: the device has no room for the scratch.
+    /// - [`DeviceError::Driver`]: a call of the driver fails.
+    /// - [`DeviceError::Lost`]: the device is gone.
     pub fn sqrt<'a>(
         &self,
         values: impl Into<View<'a, u32>>,
@@ -231,14 +253,17 @@ impl ModSqrt {
         self.run(None, values.into(), roots.into(), mask.into())
     }
 
-    /// Does what [`ModSqrt::sqrt`] does, value i modulo the prime with the number `indices[i]`.
+    /// Writes a root of each value as [`ModSqrt::sqrt`] does, value i modulo the prime with the number `indices[i]`.
     ///
     /// # Errors
-    /// [`Error::Device`] with [`DeviceError::Length`] unless there is an index for each entry of the mask, and values
-    /// and roots have [`limbs`](ModSqrt::limbs) words for each; [`DeviceError::WrongDevice`] if one of the four or the
-    /// queue is of another device, [`DeviceError::TooLarge`] if one multiplication exceeds the loop iterations of a
-    /// thread; nothing is written then. [`DeviceError::OutOfMemory`] if the device has no room for the scratch,
-    /// [`DeviceError::Driver`] if a call of the driver fails, [`DeviceError::Lost`] if the device is gone.
+    /// [`Error::Device`] holds one of these. With the first three, nothing is written.
+    /// - [`DeviceError::Length`]: an entry of the mask lacks its index, or its [`limbs`](ModSqrt::limbs) words of a
+    ///   value or a root.
+    /// - [`DeviceError::WrongDevice`]: indices, values, roots, the mask or the queue are of another device.
+    /// - [`DeviceError::TooLarge`]: one multiplication exceeds the loop iterations of a thread.
+    /// - [`DeviceError::OutOfMemory`]: the device has no room for the scratch.
+    /// - [`DeviceError::Driver`]: a call of the driver fails.
+    /// - [`DeviceError::Lost`]: the device is gone.
     pub fn sqrt_indexed<'a>(
         &self,
         indices: impl Into<View<'a, u32>>,
@@ -249,33 +274,44 @@ impl ModSqrt {
         self.run(Some(indices.into()), values.into(), roots.into(), mask.into())
     }
 
-    /// Computes the Legendre symbol of each value: 1 for squares, 2³² − 1 for non-residues, 0 for 0; and
-    /// [`Outcome::NotReduced`] for a value that is not below the prime. Divsteps compute it ([`Jacobi`](crate::Jacobi)
-    /// says how), at a fraction of a root's cost. The first call compiles their kernel.
+    /// Computes the Legendre symbol of each value: 1 for squares, 2³² − 1 for non-residues, 0 for 0. The symbol of a
+    /// value that is not below the prime is [`Outcome::NotReduced`]. Divsteps compute it at a fraction of a root's cost
+    /// ([`Jacobi`](crate::Jacobi)). The first call compiles their kernel.
     ///
     /// # Errors
-    /// [`Error::Indices`] if there are several primes. [`Error::Device`] at the first call with
-    /// [`DeviceError::Compile`] if the compiler refuses the kernel and [`DeviceError::Unavailable`] if the compiler is
-    /// missing; with [`DeviceError::Length`] unless values have [`limbs`](ModSqrt::limbs) words for each symbol,
-    /// [`DeviceError::WrongDevice`] if values, symbols or the queue are of another device, [`DeviceError::TooLarge`] if
-    /// one batch of divsteps exceeds the loop iterations of a thread; nothing is written then.
-    /// [`DeviceError::OutOfMemory`] if the device has no room for the scratch, [`DeviceError::Driver`] if a call of the
-    /// driver fails, [`DeviceError::Lost`] if the device is gone.
+    /// [`Error::Indices`] if there are several primes.
+    ///
+    /// [`Error::Device`] at the first call holds one of these:
+    /// - [`DeviceError::Compile`]: the compiler refuses the kernel.
+    /// - [`DeviceError::Unavailable`]: the compiler is missing.
+    ///
+    /// [`Error::Device`] at any call holds one of these. With the first three, nothing is written.
+    /// - [`DeviceError::Length`]: values have other than [`limbs`](ModSqrt::limbs) words for each symbol.
+    /// - [`DeviceError::WrongDevice`]: values, symbols or the queue are of another device.
+    /// - [`DeviceError::TooLarge`]: one batch of divsteps exceeds the loop iterations of a thread.
+    /// - [`DeviceError::OutOfMemory`]: the device has no room for the scratch.
+    /// - [`DeviceError::Driver`]: a call of the driver fails.
+    /// - [`DeviceError::Lost`]: the device is gone.
     pub fn legendre<'a>(&self, values: impl Into<View<'a, u32>>, symbols: impl Into<ViewMut<'a, u32>>) -> Result<()> {
         self.primes.moduli.one()?;
         self.run_symbols(None, values.into(), symbols.into())
     }
 
-    /// Does what [`ModSqrt::legendre`] does, value i modulo the prime with the number `indices[i]`. The symbol is
-    /// [`Outcome::NoPrime`] if there is no such prime.
+    /// Computes the Legendre symbol of each value as [`ModSqrt::legendre`] does, value i modulo the prime with the
+    /// number `indices[i]`. The symbol is [`Outcome::NoPrime`] if there is no such prime.
     ///
     /// # Errors
-    /// [`Error::Device`] at the first call with [`DeviceError::Compile`] if the compiler refuses the kernel and
-    /// [`DeviceError::Unavailable`] if the compiler is missing; with [`DeviceError::Length`] unless there are an index
-    /// and [`limbs`](ModSqrt::limbs) words for each symbol, [`DeviceError::WrongDevice`] if one of the three or the
-    /// queue is of another device, [`DeviceError::TooLarge`] if one batch of divsteps exceeds the loop iterations of a
-    /// thread; nothing is written then. [`DeviceError::OutOfMemory`] if the device has no room for the scratch,
-    /// [`DeviceError::Driver`] if a call of the driver fails, [`DeviceError::Lost`] if the device is gone.
+    /// [`Error::Device`] at the first call holds one of these:
+    /// - [`DeviceError::Compile`]: the compiler refuses the kernel.
+    /// - [`DeviceError::Unavailable`]: the compiler is missing.
+    ///
+    /// [`Error::Device`] at any call holds one of these. With the first three, nothing is written.
+    /// - [`DeviceError::Length`]: a symbol lacks its index, or its [`limbs`](ModSqrt::limbs) words of a value.
+    /// - [`DeviceError::WrongDevice`]: indices, values, symbols or the queue are of another device.
+    /// - [`DeviceError::TooLarge`]: one batch of divsteps exceeds the loop iterations of a thread.
+    /// - [`DeviceError::OutOfMemory`]: the device has no room for the scratch.
+    /// - [`DeviceError::Driver`]: a call of the driver fails.
+    /// - [`DeviceError::Lost`]: the device is gone.
     pub fn legendre_indexed<'a>(
         &self,
         indices: impl Into<View<'a, u32>>,
@@ -288,11 +324,14 @@ impl ModSqrt {
     /// Takes the roots of values on the host, `None` for non-residues. Waits for the device.
     ///
     /// # Errors
-    /// [`Error::Indices`] if there are several primes; [`Error::NotReduced`] for a value that is not below the prime.
-    /// [`Error::Device`] with [`DeviceError::WrongDevice`] if the queue is of another device, [`DeviceError::TooLarge`]
-    /// if one multiplication exceeds the loop iterations of a thread, [`DeviceError::OutOfMemory`] if the device has no
-    /// room for [`ModSqrt::required_bytes`], [`DeviceError::Driver`] if a call of the driver fails,
-    /// [`DeviceError::Lost`] if the device is gone.
+    /// [`Error::Indices`] if there are several primes. [`Error::NotReduced`] for a value that is not below the prime.
+    ///
+    /// [`Error::Device`] holds one of these:
+    /// - [`DeviceError::WrongDevice`]: the queue is of another device.
+    /// - [`DeviceError::TooLarge`]: one multiplication exceeds the loop iterations of a thread.
+    /// - [`DeviceError::OutOfMemory`]: the device has no room for [`ModSqrt::required_bytes`].
+    /// - [`DeviceError::Driver`]: a call of the driver fails.
+    /// - [`DeviceError::Lost`]: the device is gone.
     pub fn sqrt_host(&self, values: &[BoxedUint]) -> Result<Vec<Option<BoxedUint>>> {
         self.primes.moduli.expect_below(values)?;
         let (limbs, device, queue) = (self.limbs(), self.device(), self.own_queue()?);

@@ -15,13 +15,13 @@ use crate::{
 
 /// A client puzzle: a square modulo a prime p of k bits, whose solution is the smaller of its two roots.
 ///
-/// The client takes about k squarings, one after the other, and the server one multiplication. A puzzle has one
-/// solution, since p minus the smaller root is refused.
+/// The client takes about k squarings, one after the other, and the server one multiplication. The server refuses p
+/// minus the smaller root, so that a puzzle has one solution.
 ///
 /// A server sends a puzzle to a client that asks for something costly, and does the work when the solution comes back.
-/// The squarings of one puzzle cannot be divided among processors. A client with a GPU can solve many puzzles at once
-/// ([`ModSqrt::sqrt_host`] of their squares, with [`RootChoice::Smaller`]): choose the length of the prime with that in
-/// mind. The server must remember or authenticate its puzzles, and accept each solution once.
+/// Several processors cannot divide the squarings of one puzzle among them. A client with a GPU can solve many puzzles
+/// at once ([`ModSqrt::sqrt_host`] of their squares, with [`RootChoice::Smaller`]): choose the length of the prime with
+/// that in mind. The server must remember or authenticate its puzzles, and accept each solution once.
 ///
 /// Source: Jerschow and Mauve, "Modular square root puzzles: design of non-parallelizable and non-interactive client
 /// puzzles", Computers & Security 35 (2013).
@@ -35,7 +35,7 @@ impl Puzzle {
     /// Draws a random prime ≡ 3 (mod 4) of `bits` bits. One prime serves many puzzles.
     ///
     /// # Errors
-    /// [`Error::ModulusBits`] unless `bits` is 64 to 4096; [`Error::Randomness`] if the system gives no random bytes.
+    /// [`Error::ModulusBits`] unless `bits` is 64 to 4096. [`Error::Randomness`] if the system gives no random bytes.
     pub fn draw_prime(bits: u32) -> Result<BoxedUint> {
         if !(MIN_RANDOM_BITS..=MAX_BITS).contains(&bits) {
             return Err(Error::ModulusBits { index: 0, expected: MIN_RANDOM_BITS..=MAX_BITS, actual: bits });
@@ -43,12 +43,13 @@ impl Puzzle {
         Ok((*prime::random(bits)?).clone())
     }
 
-    /// Draws a puzzle: the square of a random number modulo the server's prime. The prime must be ≡ 3 (mod 4), as that
-    /// of [`Puzzle::draw_prime`] is; otherwise [`Puzzle::solve`] finds no root.
+    /// Draws a puzzle: the square of a random number modulo the server's prime. The prime must be ≡ 3 (mod 4), as one
+    /// of [`Puzzle::draw_prime`] is. Otherwise [`Puzzle::solve`] finds no root.
     ///
     /// # Errors
-    /// [`Error::ModulusBits`] unless the prime has 2 to 4096 bits; [`Error::EvenModulus`] if it is even;
-    /// [`Error::Randomness`] if the system gives no random bytes.
+    /// - [`Error::ModulusBits`]: the prime has other than 2 to 4096 bits.
+    /// - [`Error::EvenModulus`]: it is even.
+    /// - [`Error::Randomness`]: the system gives no random bytes.
     pub fn draw(prime: &BoxedUint) -> Result<Self> {
         let modulus = prime::Modulus::new(0, prime)?;
         let precision = modulus.value().bits_precision();
@@ -59,12 +60,13 @@ impl Puzzle {
         Ok(Self { prime: modulus.value().clone(), square })
     }
 
-    /// Makes a puzzle from its prime and its square, as the client received them. Whether the prime is one is not
-    /// tested: puzzles with composites have no solution.
+    /// Makes a puzzle from its prime and its square, as the client received them. It does not test the prime: puzzles
+    /// with composites have no solution.
     ///
     /// # Errors
-    /// [`Error::ModulusBits`] unless the prime has 2 to 4096 bits; [`Error::EvenModulus`] if it is even;
-    /// [`Error::NotReduced`] unless the square is below it.
+    /// - [`Error::ModulusBits`]: the prime has other than 2 to 4096 bits.
+    /// - [`Error::EvenModulus`]: it is even.
+    /// - [`Error::NotReduced`]: the square is not below it.
     pub fn new(prime: &BoxedUint, square: &BoxedUint) -> Result<Self> {
         let modulus = prime::Modulus::new(0, prime)?;
         if square >= prime {
@@ -86,8 +88,8 @@ impl Puzzle {
         &self.square
     }
 
-    /// Solves the puzzle on one core, as its client does: computes a^((p + 1)/4) for the square a and returns the
-    /// smaller of it and its opposite; `None` if it is no root. For many puzzles with one prime use
+    /// Solves the puzzle on one core, as its client does. The power a^((p + 1)/4) of the square a is a root or none.
+    /// Returns the smaller of the root and its opposite, or `None`. For many puzzles with one prime use
     /// [`ModSqrt::sqrt_host`] with [`RootChoice::Smaller`].
     pub fn solve(&self) -> Option<BoxedUint> {
         let odd = Option::<Odd<BoxedUint>>::from(self.prime.to_odd())?;
@@ -99,7 +101,8 @@ impl Puzzle {
         self.verify(&smaller).then_some(smaller)
     }
 
-    /// Returns whether a number is the smaller root, at most (p − 1)/2, as the server checks it: one multiplication.
+    /// Returns whether a number is the smaller root, at most (p − 1)/2. The check of the server takes one
+    /// multiplication.
     pub fn verify(&self, root: &BoxedUint) -> bool {
         let modulus = Option::<NonZero<BoxedUint>>::from(self.prime.to_nz());
         *root <= self.prime.wrapping_shr_vartime(1)

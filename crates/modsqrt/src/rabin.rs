@@ -31,10 +31,10 @@ pub const REDUNDANCY: usize = 16;
 pub struct PublicKey(BoxedUint);
 
 impl PublicKey {
-    /// Makes a key from its modulus. Whether it is the product of two primes cannot be checked without them.
+    /// Makes a key from its modulus. It cannot check that the modulus is the product of two primes without them.
     ///
     /// # Errors
-    /// [`Error::ModulusBits`] unless it has 1023 to 4096 bits; [`Error::EvenModulus`] if it is even.
+    /// [`Error::ModulusBits`] unless it has 1023 to 4096 bits. [`Error::EvenModulus`] if it is even.
     pub fn new(modulus: &BoxedUint) -> Result<Self> {
         let (bits, expected) = (modulus.bits(), 2 * PRIME_BITS.start() - 1..=2 * PRIME_BITS.end());
         if !expected.contains(&bits) {
@@ -70,7 +70,7 @@ impl SecretKey {
     /// Draws a key of two random primes of `prime_bits` bits each.
     ///
     /// # Errors
-    /// [`Error::ModulusBits`] unless `prime_bits` is 512 to 2048; [`Error::Randomness`] if the system gives no random
+    /// [`Error::ModulusBits`] unless `prime_bits` is 512 to 2048. [`Error::Randomness`] if the system gives no random
     /// bytes.
     pub fn generate(prime_bits: u32) -> Result<Self> {
         if !PRIME_BITS.contains(&prime_bits) {
@@ -89,9 +89,10 @@ impl SecretKey {
     /// whether they are prime.
     ///
     /// # Errors
-    /// [`Error::ModulusBits`] unless both have 512 to 2048 bits; [`Error::RabinPrime`] unless both are 3 modulo 4 and
-    /// they differ; [`Error::ModulusLimbs`] if q has another number of limbs than p. Each names p as number 0 and q as
-    /// number 1.
+    /// Each names p as number 0 and q as number 1:
+    /// - [`Error::ModulusBits`]: one has other than 512 to 2048 bits.
+    /// - [`Error::RabinPrime`]: one is not 3 modulo 4, or they are equal.
+    /// - [`Error::ModulusLimbs`]: q has another number of limbs than p.
     pub fn from_primes(p: &BoxedUint, q: &BoxedUint) -> Result<Self> {
         for (index, prime) in [p, q].into_iter().enumerate() {
             let bits = prime.bits();
@@ -116,12 +117,12 @@ impl SecretKey {
     }
 }
 
-/// Encrypts on a device: c = m² mod n, where m is the message with its last [`REDUNDANCY`] bytes repeated, as a
-/// big-endian number.
+/// Encrypts on a device: c = m² mod n. The number m is the message with its last [`REDUNDANCY`] bytes repeated, in
+/// big-endian order.
 ///
 /// **A research primitive, not a padded encryption scheme.** Equal messages have equal ciphertexts, and nothing is
-/// authenticated. Without the redundancy, an attacker who has chosen ciphertexts decrypted learns the key. Use a scheme
-/// with random padding for the secrets of a protocol.
+/// authenticated. Without the redundancy, an attacker learns the key from the decryptions of chosen ciphertexts. Use a
+/// scheme with random padding for the secrets of a protocol.
 ///
 /// Source: Rabin, "Digitalized signatures and public-key functions as intractable as factorization", MIT/LCS/TR-212
 /// (1979); with redundancy as in Menezes, van Oorschot and Vanstone, "Handbook of applied cryptography", section 8.3.
@@ -169,11 +170,14 @@ impl Encryption {
     /// Computes the ciphertext of each message, by two multiplications modulo n. Waits for the device.
     ///
     /// # Errors
-    /// [`Error::MessageLength`] unless each has [`PublicKey::message_bytes`] bytes. [`Error::Device`] with
-    /// [`DeviceError::WrongDevice`] if the queue is of another device, with nothing uploaded; with
-    /// [`DeviceError::TooLarge`] if one multiplication exceeds the loop iterations of a thread,
-    /// [`DeviceError::OutOfMemory`] if the device has no room for messages, ciphertexts and scratch,
-    /// [`DeviceError::Driver`] if a call of the driver fails, [`DeviceError::Lost`] if the device is gone.
+    /// [`Error::MessageLength`] unless each has [`PublicKey::message_bytes`] bytes.
+    ///
+    /// [`Error::Device`] holds one of these:
+    /// - [`DeviceError::WrongDevice`]: the queue is of another device. Nothing is uploaded then.
+    /// - [`DeviceError::TooLarge`]: one multiplication exceeds the loop iterations of a thread.
+    /// - [`DeviceError::OutOfMemory`]: the device has no room for messages, ciphertexts and scratch.
+    /// - [`DeviceError::Driver`]: a call of the driver fails.
+    /// - [`DeviceError::Lost`]: the device is gone.
     pub fn encrypt_host<M: AsRef<[u8]>>(&self, messages: &[M]) -> Result<Vec<BoxedUint>> {
         let expected = self.key.message_bytes();
         for (index, message) in messages.iter().enumerate() {
@@ -212,8 +216,8 @@ impl Encryption {
 }
 
 /// Decrypts on a device: takes the roots modulo p and modulo q in one batch. The host combines them into the four roots
-/// modulo n by the Chinese remainder theorem, and picks the one with the redundancy. [`Encryption`] says what this
-/// scheme is not.
+/// modulo n by the Chinese remainder theorem, and picks the one with the redundancy. [`Encryption`] says why this is no
+/// padded scheme.
 pub struct Decryption {
     roots: ModSqrt,
     public: PublicKey,
@@ -237,13 +241,13 @@ impl Drop for Decryption {
 }
 
 impl Decryption {
-    /// Makes a plan for a key on a queue (`&device` is its default one). The device zeroes its copy of the key when the
-    /// plan is dropped.
+    /// Makes a plan for a key on a queue (`&device` is its default one). The device zeroes its copy of the key when you
+    /// drop the plan.
     ///
     /// # Errors
-    /// [`Error::Composite`] if p, number 0, or q, number 1, is no prime; [`Error::Randomness`] if the system gives no
-    /// random bytes for the tests. [`Error::Device`] if the kernel does not compile, if the device has no room for the
-    /// constants, or if it fails.
+    /// - [`Error::Composite`]: p, number 0, or q, number 1, is no prime.
+    /// - [`Error::Randomness`]: the system gives no random bytes for the tests.
+    /// - [`Error::Device`]: the kernel does not compile, or the device has no room for the constants or fails.
     pub fn new(queue: impl Into<Queue>, key: &SecretKey) -> Result<Self> {
         let primes = [(*key.p).clone(), (*key.q).clone()].map(Zeroizing::new);
         let [p, q] = &primes;
@@ -264,15 +268,19 @@ impl Decryption {
         Self { roots: self.roots.on(queue), public, p: self.p.clone(), q: self.q.clone(), inverse }
     }
 
-    /// Decrypts each ciphertext; `None` where no root has the redundancy, or where there is no root: the ciphertext is
-    /// not one of this key. For n of k bits, this takes 5/4 k multiplications modulo p and q. Waits for the device.
+    /// Decrypts each ciphertext. The message is `None` where the ciphertext is not one of this key: it has no root, or
+    /// no root has the redundancy. For n of k bits, a ciphertext takes 5/4 k multiplications modulo p and q. Waits for
+    /// the device.
     ///
     /// # Errors
-    /// [`Error::NotReduced`] for a ciphertext that is not below n. [`Error::Device`] with [`DeviceError::WrongDevice`]
-    /// if the queue is of another device, with nothing uploaded; with [`DeviceError::TooLarge`] if one multiplication
-    /// exceeds the loop iterations of a thread, [`DeviceError::OutOfMemory`] if the device has no room for two roots of
-    /// each ciphertext and scratch, [`DeviceError::Driver`] if a call of the driver fails, [`DeviceError::Lost`] if the
-    /// device is gone.
+    /// [`Error::NotReduced`] for a ciphertext that is not below n.
+    ///
+    /// [`Error::Device`] holds one of these:
+    /// - [`DeviceError::WrongDevice`]: the queue is of another device. Nothing is uploaded then.
+    /// - [`DeviceError::TooLarge`]: one multiplication exceeds the loop iterations of a thread.
+    /// - [`DeviceError::OutOfMemory`]: the device has no room for two roots of each ciphertext and scratch.
+    /// - [`DeviceError::Driver`]: a call of the driver fails.
+    /// - [`DeviceError::Lost`]: the device is gone.
     pub fn decrypt_host(&self, ciphertexts: &[BoxedUint]) -> Result<Vec<Option<Zeroizing<Vec<u8>>>>> {
         if let Some(index) = ciphertexts.iter().position(|c| *c >= self.public.0) {
             return Err(Error::NotReduced { index });

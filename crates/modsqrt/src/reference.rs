@@ -5,9 +5,10 @@ use crypto_bigint::{
     modular::{BoxedMontyForm, BoxedMontyParams},
 };
 
-/// Takes a root of `value` modulo a prime, or gives `None` if it is no square: at each step, the order of what is left
-/// over is found by squaring and lowered by a power of a non-residue. s²/2 squarings for p − 1 = 2^s q. `None` also
-/// where `prime` is even.
+/// Takes a root of `value` modulo a prime. Gives `None` if `value` is no square, or if `prime` is even.
+///
+/// Each step finds the order of the remaining factor by squarings, and lowers it by a power of a non-residue. For p − 1
+/// = 2^s q these are s²/2 squarings.
 ///
 /// Source: Shanks, "Five number-theoretic algorithms", Proceedings of the Second Manitoba Conference on Numerical
 /// Mathematics (1972).
