@@ -38,7 +38,7 @@ const WORDS: usize = size_of::<Descriptor>() / 4;
 /// One message of a batch, in the data that all messages share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The byte of the data where it starts: a multiple of 16.
+    /// The byte of the data where the message starts: a multiple of 16.
     pub offset: usize,
     /// Its length in bytes.
     pub len: usize,

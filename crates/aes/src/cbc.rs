@@ -21,7 +21,7 @@ const MAX_CHAIN: u32 = 1 << 11;
 /// Cipher block chaining (NIST SP 800-38A, 6.2), without padding. Decryption works on all blocks at once. Encryption
 /// takes one block after the other, so that only batches of messages ([`Aes::cbc_encrypt_batch`]) keep a device busy.
 ///
-/// CBC authenticates nothing, and padding on top of it must not tell an attacker whether it is right. Use it for
+/// CBC authenticates nothing. Padding on top of it must not reveal to an attacker whether it is right. Use CBC for
 /// existing protocols only.
 #[derive(Clone, Debug)]
 pub struct Cbc {
@@ -38,10 +38,14 @@ impl Aes {
     /// device is done.
     ///
     /// # Errors
-    /// For one message: [`Error::Alignment`] if it does not start at a multiple of 16, [`Error::NoSuchKey`] if it has
-    /// no key, [`Error::Device`] if it leaves `data`. For two messages: [`Error::Overlap`] if they share bytes.
-    /// [`Error::PartialBlock`] for a message that is not whole blocks, [`Error::Device`] if data or queue are of
-    /// another device: with nothing written. [`Error::Device`] also if the device fails or has too little memory.
+    /// Nothing is written with these:
+    /// - [`Error::Alignment`]: a message does not start at a multiple of 16.
+    /// - [`Error::NoSuchKey`]: a message names a key that the plan lacks.
+    /// - [`Error::Overlap`]: two messages share bytes.
+    /// - [`Error::PartialBlock`]: a message is not whole blocks.
+    /// - [`Error::Device`]: a message leaves `data`, or data or the queue are of another device.
+    ///
+    /// [`Error::Device`] if the device fails or has too little memory.
     pub fn cbc_encrypt_batch<'d>(&self, data: impl Into<ViewMut<'d, u8>>, messages: &[Message]) -> Result<()> {
         let data = data.into();
         let batch = self.cbc_messages(data.as_view(), &messages)?;
@@ -51,10 +55,14 @@ impl Aes {
     /// Decrypts each message with its key and initialisation vector. Queued: returns before the device is done.
     ///
     /// # Errors
-    /// For one message: [`Error::Alignment`] if it does not start at a multiple of 16, [`Error::NoSuchKey`] if it has
-    /// no key, [`Error::Device`] if it leaves `data`. For two messages: [`Error::Overlap`] if they share bytes.
-    /// [`Error::PartialBlock`] for a message that is not whole blocks, [`Error::Device`] if data or queue are of
-    /// another device: with nothing written. [`Error::Device`] also if the device fails or has too little memory.
+    /// Nothing is written with these:
+    /// - [`Error::Alignment`]: a message does not start at a multiple of 16.
+    /// - [`Error::NoSuchKey`]: a message names a key that the plan lacks.
+    /// - [`Error::Overlap`]: two messages share bytes.
+    /// - [`Error::PartialBlock`]: a message is not whole blocks.
+    /// - [`Error::Device`]: a message leaves `data`, or data or the queue are of another device.
+    ///
+    /// [`Error::Device`] if the device fails or has too little memory.
     pub fn cbc_decrypt_batch<'d>(&self, data: impl Into<ViewMut<'d, u8>>, messages: &[Message]) -> Result<()> {
         let data = data.into();
         let batch = self.cbc_messages(data.as_view(), &messages)?;
@@ -143,12 +151,12 @@ impl Cbc {
         Ok(())
     }
 
-    /// Decrypts a host slice of whole blocks. The CPU works on slices shorter than [`Aes::cpu_threshold`]; longer ones
+    /// Decrypts a host slice of whole blocks. The CPU works on slices shorter than [`Aes::cpu_threshold`]. Longer ones
     /// pass through the device in pieces, on several queues.
     ///
     /// # Errors
-    /// [`Error::PartialBlock`] unless the length of `data` is a multiple of 16. [`Error::Device`] if the device fails
-    /// or has too little memory: some pieces of `data` may be decrypted then.
+    /// - [`Error::PartialBlock`]: the length of `data` is no multiple of 16.
+    /// - [`Error::Device`]: the device fails or has too little memory. Some pieces of `data` may be decrypted then.
     pub fn decrypt_host(&self, iv: &[u8; BLOCK], data: &mut [u8]) -> Result<()> {
         expect_blocks(data.len())?;
         if self.aes.on_host(Mode::Cbc, data.len())? {
@@ -170,8 +178,8 @@ impl Cbc {
     /// Encrypts whole blocks of device memory, by one thread. Queued: returns before the device is done.
     ///
     /// # Errors
-    /// [`Error::PartialBlock`] unless the length of `data` is a multiple of 16. [`Error::Device`] if data or queue are
-    /// of another device, or if the device fails or has too little memory.
+    /// - [`Error::PartialBlock`]: the length of `data` is no multiple of 16.
+    /// - [`Error::Device`]: data or the queue are of another device, or the device fails or has too little memory.
     pub fn encrypt<'d>(&self, iv: &[u8; BLOCK], data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
         self.on_view(data.into(), |data| self.aes.cbc_encrypt_one(iv, data))
     }
@@ -179,8 +187,8 @@ impl Cbc {
     /// Decrypts whole blocks of device memory. Queued: returns before the device is done.
     ///
     /// # Errors
-    /// [`Error::PartialBlock`] unless the length of `data` is a multiple of 16. [`Error::Device`] if data or queue are
-    /// of another device, or if the device fails or has too little memory.
+    /// - [`Error::PartialBlock`]: the length of `data` is no multiple of 16.
+    /// - [`Error::Device`]: data or the queue are of another device, or the device fails or has too little memory.
     pub fn decrypt<'d>(&self, iv: &[u8; BLOCK], data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
         self.on_view(data.into(), |data| self.aes.message(Work::CbcDecrypt, 0, *iv, data))
     }

@@ -2,7 +2,7 @@ use evariste_backend::{DeviceInfo, Dialect};
 
 use crate::block::BLOCK;
 
-/// How the kernels compute the cipher. The CPU always computes it in constant time, in its own way.
+/// The way in which the kernels compute the cipher. The CPU always computes it in constant time, in its own way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Method {
     /// A table of 256 bytes for SubBytes; MixColumns is computed.
@@ -21,8 +21,8 @@ impl Method {
     /// All methods, in the order of their declaration.
     pub const ALL: [Self; 5] = [Method::Sbox, Method::Table, Method::TwoTables, Method::FourTables, Method::Bitsliced];
 
-    /// Returns the fastest method that a device has room for: four tables or else two if 32 copies of them fit the
-    /// memory of a workgroup, otherwise one.
+    /// Returns the fastest method that a device has room for. It is four tables, or else two, if 32 copies of them fit
+    /// the memory of a workgroup. Otherwise it is one.
     pub fn fastest(info: &DeviceInfo) -> Self {
         let fits = |method: &&Self| method.tables() * FULL_COPIES * TABLE_BYTES <= info.limits.workgroup_bytes;
         [Method::FourTables, Method::TwoTables].iter().find(fits).copied().unwrap_or(Method::Table)
@@ -114,24 +114,24 @@ const MIN_LAUNCH: u64 = 8;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct AesConfig {
-    /// How kernels compute the cipher; `None` is the fastest method that the device has room for, which looks up
-    /// tables.
+    /// The method of the kernels. `None` is the fastest method that the device has room for, which looks up tables.
     pub method: Option<Method>,
-    /// Whether only as many workgroups run as the device has room for, which stride over the data and load tables once.
-    /// Otherwise there are workgroups for all data. `None` is the faster choice, see [`AesConfig::strides`].
+    /// Whether workgroups stride over the data. Then no more of them run than the device has room for, and each loads
+    /// its tables once. Otherwise there are workgroups for all data. `None` is the faster choice, see
+    /// [`AesConfig::strides`].
     pub grid_stride: Option<bool>,
-    /// The queues that work on host data and files at the same time, so that copies in both directions overlap kernels:
-    /// 1 to 16.
+    /// The queues that work on host data and files at the same time: 1 to 16. Copies in both directions overlap kernels
+    /// then.
     pub queues: usize,
-    /// The bytes of the pieces in which host data and files pass through the device: at least a block, or a sector of
-    /// XTS, and at most 64 MiB, in whole blocks.
+    /// The bytes of the pieces in which host data and files pass through the device, in whole blocks. A piece has at
+    /// least a block, or a sector of XTS, and at most 64 MiB.
     pub chunk_bytes: usize,
-    /// The bytes of one launch: at least 128, or a sector of XTS, and at most 32 GiB, in whole 128 bytes. Longer data
+    /// The bytes of one launch, in whole 128 bytes: at least 128, or a sector of XTS, and at most 32 GiB. Longer data
     /// takes several launches. Systems that share a GPU with a screen end launches that take seconds.
     pub launch_bytes: u64,
-    /// The length in bytes from which the device works on host slices; the CPU works on shorter ones. `None` is
-    /// measured at the first use of a mode on a device, see [`Aes::cpu_threshold`](crate::Aes::cpu_threshold). The
-    /// device works on readers, writers and files of any length, and on buffers where they lie.
+    /// The length in bytes from which the device works on host slices. The CPU works on shorter ones. With `None`, the
+    /// first use of a mode on a device measures it, see [`Aes::cpu_threshold`](crate::Aes::cpu_threshold). The device
+    /// works on readers, writers and files of any length, and on buffers where they lie.
     pub cpu_threshold: Option<usize>,
 }
 
@@ -193,7 +193,8 @@ impl AesConfig {
 
     /// Returns whether workgroups stride over the data on a device. Unless set, they do so with CUDA for methods that
     /// load tables, which was faster by a third. Methods without tables gain nothing. Devices of WGSL tell too little
-    /// of their room, and took twice as long. Workgroups never stride where a device limits loop iterations.
+    /// about their room, and striding took twice the time there. Workgroups never stride where a device limits loop
+    /// iterations.
     pub fn strides(&self, info: &DeviceInfo) -> bool {
         if info.limits.loop_turns.is_some() {
             return false;

@@ -33,12 +33,12 @@ const SECTOR: usize = 4096;
 struct Thresholds(CpuThresholds<(Mode, KeySize, AesConfig)>);
 
 impl Aes {
-    /// Returns the length in bytes from which the device works on host slices: [`AesConfig::cpu_threshold`], or the
+    /// Returns the length in bytes from which the device works on host slices. It is [`AesConfig::cpu_threshold`], or a
     /// measured length. The first call for a mode measures it, in some tens of milliseconds. It is `usize::MAX` if the
-    /// CPU is always faster, as CPUs are that encrypt faster than the bus moves data.
+    /// CPU is always faster, since it encrypts faster than the bus moves data.
     ///
     /// # Errors
-    /// [`crate::Error::Device`] if it has to measure and the device fails or has too little memory.
+    /// [`crate::Error::Device`] if the device fails or has too little memory for the measurement.
     pub fn cpu_threshold(&self, mode: Mode) -> Result<usize> {
         match self.config().cpu_threshold {
             Some(threshold) => Ok(threshold),

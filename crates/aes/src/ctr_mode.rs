@@ -21,7 +21,7 @@ use crate::{
 /// decryption are the same.
 ///
 /// Never use a counter block twice with one key: neither in two streams, nor by seeking back to encrypt other data. The
-/// type refuses data beyond the end of the stream, where the counter would start again. It cannot detect other reuse.
+/// type refuses data beyond the end of the stream, where the counter would start again. Other reuse is undetected.
 ///
 /// Counter mode authenticates nothing: an attacker who flips a bit of the ciphertext flips that bit of the plaintext.
 /// Use [`crate::Gcm`] unless a protocol says otherwise.
@@ -45,11 +45,15 @@ impl Aes {
     /// XORs the keystream of its key and counter block onto each message. Queued: returns before the device is done.
     ///
     /// # Errors
-    /// For one message: [`Error::Alignment`] if it does not start at a multiple of 16, [`Error::NoSuchKey`] if it has
-    /// no key, [`Error::Device`] if it leaves `data`. For two messages: [`Error::Overlap`] if they share bytes.
-    /// [`Error::Keystream`] for a message longer than a stream with this counter, [`Error::RepeatedKeystream`] for two
-    /// messages that have equal keys and a counter block in common, [`Error::Device`] if data or queue are of another
-    /// device: with nothing written. [`Error::Device`] also if the device fails or has too little memory.
+    /// Nothing is written with these:
+    /// - [`Error::Alignment`]: a message does not start at a multiple of 16.
+    /// - [`Error::NoSuchKey`]: a message names a key that the plan lacks.
+    /// - [`Error::Overlap`]: two messages share bytes.
+    /// - [`Error::Keystream`]: a message is longer than a stream with this counter.
+    /// - [`Error::RepeatedKeystream`]: two messages have equal keys and a counter block in common.
+    /// - [`Error::Device`]: a message leaves `data`, or data or the queue are of another device.
+    ///
+    /// [`Error::Device`] if the device fails or has too little memory.
     pub fn ctr_batch<'d>(
         &self,
         data: impl Into<ViewMut<'d, u8>>,
@@ -127,8 +131,9 @@ impl Ctr {
     /// default one).
     ///
     /// # Errors
-    /// [`Error::KeyLength`] unless `key` has 16, 24 or 32 bytes, [`Error::IvLength`] unless `iv` has 16,
-    /// [`Error::Device`] if the device fails or has too little memory.
+    /// - [`Error::KeyLength`]: `key` has other than 16, 24 or 32 bytes.
+    /// - [`Error::IvLength`]: `iv` has other than 16 bytes.
+    /// - [`Error::Device`]: the device fails or has too little memory.
     pub fn new(queue: impl Into<Queue>, key: &[u8], iv: &[u8]) -> Result<Self> {
         Self::with_config(queue, key, iv, AesConfig::default())
     }
@@ -136,15 +141,16 @@ impl Ctr {
     /// Makes a stream with a configuration.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] unless `key` has 16, 24 or 32 bytes, [`Error::IvLength`] unless `iv` has 16,
-    /// [`Error::Method`] if the device has too little workgroup memory for the method, [`Error::Device`] if the device
-    /// fails or has too little memory.
+    /// - [`Error::KeyLength`]: `key` has other than 16, 24 or 32 bytes.
+    /// - [`Error::IvLength`]: `iv` has other than 16 bytes.
+    /// - [`Error::Method`]: the device has too little workgroup memory for the method.
+    /// - [`Error::Device`]: the device fails or has too little memory.
     pub fn with_config(queue: impl Into<Queue>, key: &[u8], iv: &[u8], config: AesConfig) -> Result<Self> {
         Aes::with_config(queue, key, config)?.ctr(iv)
     }
 
     /// Sets the bits of the counter block that are the counter (by default all 128). The position stays. If the stream
-    /// now ends before it, all data is refused until [`Ctr::seek`] goes back.
+    /// now ends before it, calls refuse all data until [`Ctr::seek`] goes back.
     #[must_use]
     pub fn with_counter(mut self, counter: Counter) -> Self {
         self.counter = counter;
@@ -193,11 +199,12 @@ impl Ctr {
     }
 
     /// XORs the stream onto a host slice and moves on by its length. The CPU works on slices shorter than
-    /// [`Aes::cpu_threshold`]; longer ones pass through the device in pieces, on several queues.
+    /// [`Aes::cpu_threshold`]. Longer ones pass through the device in pieces, on several queues.
     ///
     /// # Errors
-    /// [`Error::Keystream`] if the stream has fewer bytes left, [`Error::Device`] if the device fails or has too little
-    /// memory: data and position stay as they were.
+    /// Data and position stay as they were with each of these:
+    /// - [`Error::Keystream`]: the stream has fewer bytes left.
+    /// - [`Error::Device`]: the device fails or has too little memory.
     pub fn apply_host(&mut self, data: &mut [u8]) -> Result<()> {
         expect_keystream(self.position, data.len(), self.counter)?;
         let (counter, skip) = self.block_at(self.position);
@@ -210,14 +217,17 @@ impl Ctr {
         Ok(())
     }
 
-    /// Does what [`Ctr::apply_host`] does, on pinned memory of this device for both directions
+    /// XORs the stream as [`Ctr::apply_host`] does, onto pinned memory of this device for both directions
     /// ([`Device::host_buffer`](evariste_backend::Device::host_buffer), [`Transfer::Both`]). The device reads and
     /// writes it directly, so that the bus works at full speed both ways at once.
     ///
     /// # Errors
-    /// [`Error::Keystream`] if the stream has fewer bytes left, [`Error::Device`] for memory of another device or for
-    /// uploads only, with nothing written. [`Error::Device`] also if the device fails or has too little memory. If that
-    /// happens in the middle, the data is lost and `data` is empty.
+    /// Nothing is written with these:
+    /// - [`Error::Keystream`]: the stream has fewer bytes left.
+    /// - [`Error::Device`]: the memory is of another device or for uploads only.
+    ///
+    /// [`Error::Device`] if the device fails or has too little memory. If it fails in the middle, the data is lost and
+    /// `data` is empty.
     ///
     /// [`Transfer::Both`]: evariste_backend::Transfer::Both
     pub fn apply_pinned(&mut self, data: &mut HostBuffer) -> Result<()> {
@@ -243,9 +253,12 @@ impl Ctr {
     /// works in place if the data's start in its buffer and the position are equal modulo 16, otherwise on a copy.
     ///
     /// # Errors
-    /// [`Error::Keystream`] if the stream has fewer bytes left, [`Error::Device`] if data or queue are of another
-    /// device: with nothing written. [`Error::Device`] also if the device fails or has no room for the copy. Data and
-    /// position are then as they were, unless the device fails again while earlier launches are undone.
+    /// Nothing is written with these:
+    /// - [`Error::Keystream`]: the stream has fewer bytes left.
+    /// - [`Error::Device`]: data or the queue are of another device.
+    ///
+    /// [`Error::Device`] if the device fails or has no room for the copy. Data and position then stay as they were,
+    /// unless the device fails again while the call undoes earlier launches.
     pub fn apply<'d>(&mut self, data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
         let data = data.into();
         let len = data.len();
@@ -254,11 +267,14 @@ impl Ctr {
         Ok(())
     }
 
-    /// Does what [`Ctr::apply`] does, from `position` of the stream on. The position of this stream stays.
+    /// XORs the stream as [`Ctr::apply`] does, from `position` of the stream on. The position of this stream stays.
     ///
     /// # Errors
-    /// [`Error::Keystream`] if the stream ends before the data does, [`Error::Device`] if data or queue are of another
-    /// device: with nothing written. [`Error::Device`] also if the device fails or has no room for a copy.
+    /// Nothing is written with these:
+    /// - [`Error::Keystream`]: the stream ends before the data does.
+    /// - [`Error::Device`]: data or the queue are of another device.
+    ///
+    /// [`Error::Device`] if the device fails or has no room for a copy.
     pub fn apply_at<'d>(&self, position: u128, data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
         let data = data.into();
         self.aes.own_queue()?;

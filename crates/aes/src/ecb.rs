@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The bare block cipher, ECB (NIST SP 800-38A, 6.1). Equal blocks give equal blocks, so that patterns of the data stay
-/// visible: build modes with it, but do not encrypt with it.
+/// visible. Build modes with it, but do not encrypt with it.
 #[derive(Clone, Debug)]
 pub struct Ecb {
     aes: Aes,
@@ -32,10 +32,14 @@ impl Aes {
     /// done.
     ///
     /// # Errors
-    /// For one message: [`Error::Alignment`] if it does not start at a multiple of 16, [`Error::NoSuchKey`] if it has
-    /// no key, [`Error::Device`] if it leaves `data`. For two messages: [`Error::Overlap`] if they share bytes.
-    /// [`Error::PartialBlock`] for a message that is not whole blocks, [`Error::Device`] if data or queue are of
-    /// another device: with nothing written. [`Error::Device`] also if the device fails or has too little memory.
+    /// Nothing is written with these:
+    /// - [`Error::Alignment`]: a message does not start at a multiple of 16.
+    /// - [`Error::NoSuchKey`]: a message names a key that the plan lacks.
+    /// - [`Error::Overlap`]: two messages share bytes.
+    /// - [`Error::PartialBlock`]: a message is not whole blocks.
+    /// - [`Error::Device`]: a message leaves `data`, or data or the queue are of another device.
+    ///
+    /// [`Error::Device`] if the device fails or has too little memory.
     pub fn ecb_encrypt_batch<'d>(&self, data: impl Into<ViewMut<'d, u8>>, messages: &[Message]) -> Result<()> {
         self.ecb_batch(data.into(), messages, Direction::Encrypt)
     }
@@ -44,10 +48,14 @@ impl Aes {
     /// done.
     ///
     /// # Errors
-    /// For one message: [`Error::Alignment`] if it does not start at a multiple of 16, [`Error::NoSuchKey`] if it has
-    /// no key, [`Error::Device`] if it leaves `data`. For two messages: [`Error::Overlap`] if they share bytes.
-    /// [`Error::PartialBlock`] for a message that is not whole blocks, [`Error::Device`] if data or queue are of
-    /// another device: with nothing written. [`Error::Device`] also if the device fails or has too little memory.
+    /// Nothing is written with these:
+    /// - [`Error::Alignment`]: a message does not start at a multiple of 16.
+    /// - [`Error::NoSuchKey`]: a message names a key that the plan lacks.
+    /// - [`Error::Overlap`]: two messages share bytes.
+    /// - [`Error::PartialBlock`]: a message is not whole blocks.
+    /// - [`Error::Device`]: a message leaves `data`, or data or the queue are of another device.
+    ///
+    /// [`Error::Device`] if the device fails or has too little memory.
     pub fn ecb_decrypt_batch<'d>(&self, data: impl Into<ViewMut<'d, u8>>, messages: &[Message]) -> Result<()> {
         self.ecb_batch(data.into(), messages, Direction::Decrypt)
     }
@@ -69,8 +77,8 @@ impl Ecb {
     /// Encrypts a host slice of whole blocks.
     ///
     /// # Errors
-    /// [`Error::PartialBlock`] unless the length of `data` is a multiple of 16. [`Error::Device`] if the
-    /// device fails or has too little memory: some pieces of `data` may be encrypted then.
+    /// - [`Error::PartialBlock`]: the length of `data` is no multiple of 16.
+    /// - [`Error::Device`]: the device fails or has too little memory. Some pieces of `data` may be encrypted then.
     pub fn encrypt_host(&self, data: &mut [u8]) -> Result<()> {
         self.on_slice(data, Direction::Encrypt)
     }
@@ -78,8 +86,8 @@ impl Ecb {
     /// Decrypts a host slice of whole blocks.
     ///
     /// # Errors
-    /// [`Error::PartialBlock`] unless the length of `data` is a multiple of 16. [`Error::Device`] if the
-    /// device fails or has too little memory: some pieces of `data` may be decrypted then.
+    /// - [`Error::PartialBlock`]: the length of `data` is no multiple of 16.
+    /// - [`Error::Device`]: the device fails or has too little memory. Some pieces of `data` may be decrypted then.
     pub fn decrypt_host(&self, data: &mut [u8]) -> Result<()> {
         self.on_slice(data, Direction::Decrypt)
     }
@@ -87,8 +95,8 @@ impl Ecb {
     /// Encrypts whole blocks of device memory. Queued: returns before the device is done.
     ///
     /// # Errors
-    /// [`Error::PartialBlock`] unless the length of `data` is a multiple of 16. [`Error::Device`] if data or queue are
-    /// of another device, or if the device fails or has too little memory.
+    /// - [`Error::PartialBlock`]: the length of `data` is no multiple of 16.
+    /// - [`Error::Device`]: data or the queue are of another device, or the device fails or has too little memory.
     pub fn encrypt<'d>(&self, data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
         self.on_view(data.into(), Direction::Encrypt)
     }
@@ -96,8 +104,8 @@ impl Ecb {
     /// Decrypts whole blocks of device memory. Queued: returns before the device is done.
     ///
     /// # Errors
-    /// [`Error::PartialBlock`] unless the length of `data` is a multiple of 16. [`Error::Device`] if data or queue are
-    /// of another device, or if the device fails or has too little memory.
+    /// - [`Error::PartialBlock`]: the length of `data` is no multiple of 16.
+    /// - [`Error::Device`]: data or the queue are of another device, or the device fails or has too little memory.
     pub fn decrypt<'d>(&self, data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
         self.on_view(data.into(), Direction::Decrypt)
     }

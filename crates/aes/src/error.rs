@@ -7,11 +7,11 @@ use crate::config::Method;
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What can go wrong. Unless the device or the system failed, the call has written nothing to the data.
+/// Errors of AES and its modes. Unless the device or the system failed, the call has written nothing to the data.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A key has a length that AES, the mode or the type does not have, or another one than the first key of its plan.
+    /// AES, the mode or the type has no key of this length, or the first key of the plan has another one.
     #[error("a key must have {expected} bytes, got {actual}")]
     KeyLength {
         /// The lengths that are possible.
@@ -29,11 +29,11 @@ pub enum Error {
         /// The length given.
         actual: usize,
     },
-    /// A tag has another length than those of the plan, a sealed file is shorter than a tag or changes its length, or
-    /// GCM has no tags of the length asked for.
+    /// A tag has another length than those of the plan, or GCM has no tags of the length. Or a sealed file is shorter
+    /// than a tag, or changes its length.
     #[error("a tag must have {expected} bytes, got {actual}")]
     TagLength {
-        /// The bytes of a tag of the plan; 16, the most possible, for a length asked for.
+        /// The bytes of a tag of the plan. For a length that GCM lacks, 16, the most possible.
         expected: usize,
         /// The length given.
         actual: usize,
@@ -46,14 +46,14 @@ pub enum Error {
         /// Bytes given.
         actual: usize,
     },
-    /// Sectors for XTS are shorter than a block or longer than 2^20 blocks, or the data ends with a sector shorter than
+    /// Sectors for XTS are shorter than a block or longer than 2^20 blocks. Or the data ends with a sector shorter than
     /// a block.
     #[error("a sector must have 16 to 16777216 bytes, got {actual}")]
     SectorLength {
         /// Bytes of the sector.
         actual: usize,
     },
-    /// The last sector of the data would have a number above 2^128 − 1, so that numbers start again and tweaks repeat.
+    /// The last sector would have a number above 2^128 − 1. Numbers would start again and tweaks repeat.
     #[error("{count} sectors from number {first} on pass number 2^128 - 1, the last")]
     SectorNumber {
         /// The number of the first sector.
@@ -61,8 +61,7 @@ pub enum Error {
         /// The number of sectors, a shorter last one included.
         count: u64,
     },
-    /// Two messages of a batch would be encrypted with the same part of one keystream: they have equal keys and a
-    /// counter block in common.
+    /// Two messages of a batch would share a part of one keystream: they have equal keys and a counter block in common.
     #[error("messages {first} and {second} have the same key and counters that overlap: expected each counter once")]
     RepeatedKeystream {
         /// Index of one message.
@@ -73,7 +72,8 @@ pub enum Error {
     /// The two halves of a key of XTS are equal.
     #[error("the two keys of XTS are equal")]
     EqualKeys,
-    /// The keystream ends before the data does, since its counter would repeat, or before the position of a seek.
+    /// The keystream ends before the data does, since its counter would repeat. Or it ends before the position of a
+    /// seek.
     #[error("the keystream has {expected} bytes: {len} bytes from position {position} on would repeat it")]
     Keystream {
         /// The position of the first byte of the data in the stream, or that of a seek.
@@ -83,8 +83,8 @@ pub enum Error {
         /// The bytes of the whole stream.
         expected: u128,
     },
-    /// A message, nonce, associated data or file has more bytes than the mode takes at once, or than the machine can
-    /// count.
+    /// A message, nonce, associated data or file is too long: the mode takes fewer bytes at once, or the machine cannot
+    /// count them.
     #[error("{what} can have at most {expected} bytes, got {actual}")]
     TooLong {
         /// The argument at fault.
@@ -122,12 +122,12 @@ pub enum Error {
         /// The index of the key that it names.
         actual: usize,
     },
-    /// A plan has no key or more keys than GCM takes, or a batch has not one tag for each message.
+    /// A plan has no key or more keys than GCM takes. Or a batch has another number of tags than of messages.
     #[error("{what}: expected {expected}, got {actual}")]
     Count {
         /// The argument at fault.
         what: &'static str,
-        /// The number needed, or the least or the most if `what` says so.
+        /// The number needed, or the least or the most where `what` says so.
         expected: usize,
         /// The number given.
         actual: usize,
@@ -135,8 +135,8 @@ pub enum Error {
     /// The tag is wrong for the data, the associated data, the nonce and the key. No plaintext was written.
     #[error("the tag does not match{}", .message.map(|i| format!(" in message {i}")).unwrap_or_default())]
     Tag {
-        /// The index of the first message of a batch whose tag is wrong; `None` where there is no batch, or if the tags
-        /// change while they are compared.
+        /// The index of the first message of a batch whose tag is wrong. It is `None` without a batch, or if the tags
+        /// change during the comparison.
         message: Option<usize>,
     },
     /// The tables of the method need more workgroup memory than the device has, even with the fewest copies of them.
@@ -149,19 +149,19 @@ pub enum Error {
         /// The bytes of workgroup memory that the device has.
         actual: u32,
     },
-    /// A file, reader or writer failed: one could not be opened, read, written or given its name, or the target of a
+    /// A file, reader or writer failed: it could not be opened, read, written or given its name. Or the target of a
     /// file is no file.
     #[error("{what}: {reason}")]
     Io {
         /// The operation, with the file's name if it has one.
         what: String,
-        /// The kind of failure.
+        /// The kind of the failure.
         kind: io::ErrorKind,
-        /// The reason of the system.
+        /// The system's reason.
         reason: String,
     },
-    /// The device refused an argument, such as a range that leaves its buffer or a buffer of another device, or failed,
-    /// as the error inside says.
+    /// The device failed, or it refused an argument, such as a range that leaves its buffer or a buffer of another
+    /// device. The error inside gives the reason.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }

@@ -5,13 +5,14 @@
 //! beside the target as `.NAME.N.part`, readable by its owner alone, and a killed program leaves it there. The next
 //! file for the same target removes it.
 //!
-//! GCM reads a file twice, first for its tag alone, and writes no plaintext before the tag has been found to be right.
+//! GCM reads a file twice, first for its tag alone. It writes no plaintext before it has found the tag right.
 //!
-//! A target that exists keeps its owner, its group and its permissions as `cp -p` does: where the system does not let
-//! the owner or the group be kept, set-uid and set-gid go, and without the group its rights. One that is a link stays a
-//! link, and what it points to is replaced. New files are for their owner alone. Targets that are no files, such as
-//! devices and pipes, and names that only folders have, such as those that end with a slash, are refused before the
-//! work.
+//! A target that exists keeps its owner, its group and its permissions as `cp -p` does. Where the system does not let
+//! it keep the owner or the group, set-uid and set-gid go, and without the group its rights. A target that is a link
+//! stays a link, and the file that it points to is replaced. New files are for their owner alone.
+//!
+//! Targets that are no files, such as devices and pipes, are refused before the work. So are names that only folders
+//! have, such as those that end with a slash.
 
 use std::{
     fs::File,
@@ -39,10 +40,13 @@ impl Ctr {
     /// bytes. `progress` gets the number of bytes written after each piece.
     ///
     /// # Errors
-    /// [`Error::Keystream`] if the stream ends before the input does, [`Error::Io`] if reading or writing fails,
-    /// [`Error::Device`] if the device fails or has too little memory. The bytes written until then stay written. The
-    /// position is after them and after the piece that `output` refused or panicked at, part of which may have been
-    /// written, so that no other data gets the same keystream. [`Ctr::apply_file`] leaves nothing behind.
+    /// - [`Error::Keystream`]: the stream ends before the input does.
+    /// - [`Error::Io`]: reading or writing fails.
+    /// - [`Error::Device`]: the device fails or has too little memory.
+    ///
+    /// The bytes written until then stay written. The position is after them, and after the piece that `output` refused
+    /// or panicked at. A part of that piece may have been written: so no other data gets the same keystream.
+    /// [`Ctr::apply_file`] leaves nothing behind.
     pub fn copy(
         &mut self,
         input: &mut impl Read,
@@ -72,13 +76,14 @@ impl Ctr {
         Ok(done)
     }
 
-    /// Does what [`Ctr::copy`] does from one file to another, which may be the same. The target appears when it is
+    /// Copies as [`Ctr::copy`] does, from one file to another, which may be the same. The target appears when it is
     /// complete.
     ///
     /// # Errors
-    /// [`Error::Keystream`] if the stream has fewer bytes left than the file has, [`Error::Io`] if a file cannot be
-    /// opened, read, written or given its name, or if the target is no file, [`Error::Device`] if the device fails or
-    /// has too little memory. The target and the position then are as they were.
+    /// The target and the position stay as they were with each of these:
+    /// - [`Error::Keystream`]: the stream has fewer bytes left than the file has.
+    /// - [`Error::Io`]: a file cannot be opened, read, written or given its name, or the target is no file.
+    /// - [`Error::Device`]: the device fails or has too little memory.
     pub fn apply_file(&mut self, from: &Path, to: &Path, progress: impl FnMut(u64)) -> Result<u64> {
         let (mut input, len) = open(from)?;
         self.expect(len)?;
@@ -94,14 +99,16 @@ impl Ctr {
 }
 
 impl Gcm {
-    /// Encrypts a file into another with key 0, which gets the ciphertext and then the tag. Returns the tag.
+    /// Encrypts a file into another with key 0. The target gets the ciphertext and then the tag. Returns the tag.
     /// `progress` gets the number of bytes written after each piece.
     ///
     /// # Errors
-    /// [`Error::IvLength`] for an empty nonce, [`Error::TooLong`] for a nonce or associated data of more than 2^61 − 1
-    /// bytes and for a file of more than 2^36 − 32, also if it grows meanwhile, [`Error::Io`] if a file
-    /// cannot be opened, read, written or given its name, or if the target is no file, [`Error::Device`] if the device
-    /// fails or has too little memory. The target is as it was then.
+    /// The target stays as it was with each of these:
+    /// - [`Error::IvLength`]: the nonce is empty.
+    /// - [`Error::TooLong`]: the nonce or associated data has more than 2^61 − 1 bytes. Or the file has more than 2^36
+    ///   − 32, at the start or because it grows meanwhile.
+    /// - [`Error::Io`]: a file cannot be opened, read, written or given its name, or the target is no file.
+    /// - [`Error::Device`]: the device fails or has too little memory.
     pub fn seal_file(
         &self,
         nonce: &[u8],
@@ -143,12 +150,14 @@ impl Gcm {
     /// program may have changed it meanwhile. `progress` counts the second time.
     ///
     /// # Errors
-    /// [`Error::Tag`] if the tag is not that of the rest of the file, the first time or the second,
-    /// [`Error::TagLength`] for a file shorter than a tag, or whose length changed before the tag was read,
-    /// [`Error::IvLength`] for an empty nonce, [`Error::TooLong`] for a nonce or associated data of more than 2^61 − 1
-    /// bytes and for ciphertext of more than 2^36 − 32, [`Error::Io`] if a file cannot be opened, read, read again,
-    /// written or given its name, or if the target is no file, [`Error::Device`] if the device fails or has too little
-    /// memory. The target is as it was then.
+    /// The target stays as it was with each of these:
+    /// - [`Error::Tag`]: the tag is not that of the rest of the file, the first time or the second.
+    /// - [`Error::TagLength`]: the file is shorter than a tag, or its length changed before the tag was read.
+    /// - [`Error::IvLength`]: the nonce is empty.
+    /// - [`Error::TooLong`]: the nonce or associated data has more than 2^61 − 1 bytes, or the ciphertext more than
+    ///   2^36 − 32.
+    /// - [`Error::Io`]: a file cannot be opened, read, read again, written or given its name, or the target is no file.
+    /// - [`Error::Device`]: the device fails or has too little memory.
     pub fn open_file(
         &self,
         nonce: &[u8],

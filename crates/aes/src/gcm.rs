@@ -41,7 +41,7 @@ const GRAIN: usize = 256;
 
 /// Galois/counter mode (NIST SP 800-38D): authenticated encryption with associated data.
 ///
-/// Never use a nonce twice with one key. Nonces have any length but 0; 12 bytes are best. Tags are compared in
+/// Never use a nonce twice with one key. Nonces have any length but 0; 12 bytes are best. Calls compare tags in
 /// constant time, and data whose tag is wrong stays encrypted.
 #[derive(Clone)]
 pub struct Gcm {
@@ -105,7 +105,7 @@ impl fmt::Debug for Tag {
 /// One message of a batch, in the data that all messages share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GcmMessage<'a> {
-    /// The byte of the data where it starts: a multiple of 16.
+    /// The byte of the data where the message starts: a multiple of 16.
     pub offset: usize,
     /// Its length in bytes, without the tag.
     pub len: usize,
@@ -113,7 +113,7 @@ pub struct GcmMessage<'a> {
     pub key: usize,
     /// Its nonce, of any length but 0.
     pub nonce: &'a [u8],
-    /// The associated data, which the tag authenticates and nothing encrypts.
+    /// The associated data. The tag authenticates it, and nothing encrypts it.
     pub aad: &'a [u8],
 }
 
@@ -121,9 +121,9 @@ impl Aes {
     /// Makes GCM with these keys, with tags of 16 bytes.
     ///
     /// # Errors
-    /// [`Error::Count`] for more than 53,687,091 keys, since kernels index the powers of H by 32 bits;
-    /// [`Error::Device`] if the queue is of another device, or if the device fails or has too little memory for these
-    /// powers.
+    /// - [`Error::Count`]: there are more than 53,687,091 keys. Kernels index the powers of H by 32 bits.
+    /// - [`Error::Device`]: the queue is of another device, or the device fails or has too little memory for these
+    ///   powers.
     pub fn gcm(&self) -> Result<Gcm> {
         if self.keys() > MAX_KEYS {
             return Err(Error::Count { what: "keys of GCM, at most", expected: MAX_KEYS, actual: self.keys() });
@@ -138,8 +138,8 @@ impl Gcm {
     /// Makes GCM with a key of 16, 24 or 32 bytes and tags of 16 bytes, on a queue (`&device` is its default one).
     ///
     /// # Errors
-    /// [`Error::KeyLength`] unless `key` has 16, 24 or 32 bytes, [`Error::Device`] if the device fails or has too
-    /// little memory for the schedule and the powers of H.
+    /// - [`Error::KeyLength`]: `key` has other than 16, 24 or 32 bytes.
+    /// - [`Error::Device`]: the device fails or has too little memory for the schedule and the powers of H.
     pub fn new(queue: impl Into<Queue>, key: &[u8]) -> Result<Self> {
         Self::with_config(queue, key, AesConfig::default())
     }
@@ -147,15 +147,14 @@ impl Gcm {
     /// Makes GCM with a configuration.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] unless `key` has 16, 24 or 32 bytes, [`Error::Method`] if the device has too little
-    /// workgroup memory for the method, [`Error::Device`] if the device fails or has too little memory for the schedule
-    /// and the powers of H.
+    /// - [`Error::KeyLength`]: `key` has other than 16, 24 or 32 bytes.
+    /// - [`Error::Method`]: the device has too little workgroup memory for the method.
+    /// - [`Error::Device`]: the device fails or has too little memory for the schedule and the powers of H.
     pub fn with_config(queue: impl Into<Queue>, key: &[u8], config: AesConfig) -> Result<Self> {
         Aes::with_config(queue, key, config)?.gcm()
     }
 
-    /// Sets the length of tags: by default 16 bytes, at least 12 except for the 4 and 8 that NIST allows with
-    /// precautions.
+    /// Sets the length of tags: by default 16 bytes, and at least 12. NIST also allows 4 and 8, with precautions.
     ///
     /// # Errors
     /// [`Error::TagLength`] for another length than 4, 8, and 12 to 16.
@@ -184,12 +183,14 @@ impl Gcm {
     }
 
     /// Encrypts a host slice with key 0 and returns its tag, which authenticates `aad` too. The CPU works on slices
-    /// shorter than [`Aes::cpu_threshold`]; longer ones pass through the device in pieces, on several queues.
+    /// shorter than [`Aes::cpu_threshold`]. Longer ones pass through the device in pieces, on several queues.
     ///
     /// # Errors
-    /// [`Error::IvLength`] for an empty nonce, [`Error::TooLong`] for data of more than 2^36 − 32 bytes and for a nonce
-    /// or associated data of more than 2^61 − 1: with nothing written. [`Error::Device`] if the device fails or has too
-    /// little memory: some pieces of `data` may be encrypted then.
+    /// Nothing is written with these:
+    /// - [`Error::IvLength`]: the nonce is empty.
+    /// - [`Error::TooLong`]: data has more than 2^36 − 32 bytes, or the nonce or associated data more than 2^61 − 1.
+    ///
+    /// [`Error::Device`] if the device fails or has too little memory. Some pieces of `data` may be encrypted then.
     pub fn seal_host(&self, nonce: &[u8], aad: &[u8], data: &mut [u8]) -> Result<Tag> {
         let start = self.start(0, nonce, aad, data.len())?;
         if self.aes.on_host(Mode::Gcm, data.len())? {
@@ -204,10 +205,14 @@ impl Gcm {
     /// Decrypts a host slice with key 0 if the tag is right; otherwise leaves it as it is.
     ///
     /// # Errors
-    /// [`Error::Tag`] if the tag is not that of the data, [`Error::TagLength`] unless it has [`Gcm::tag_bytes`] bytes,
-    /// [`Error::IvLength`] for an empty nonce, [`Error::TooLong`] for data of more than 2^36 − 32 bytes and for a nonce
-    /// or associated data of more than 2^61 − 1: with nothing written. [`Error::Device`] if the device fails or has too
-    /// little memory after the tag was found to be right: some pieces of `data` may be decrypted then.
+    /// Nothing is written with these:
+    /// - [`Error::Tag`]: the tag is not that of the data.
+    /// - [`Error::TagLength`]: the tag has other than [`Gcm::tag_bytes`] bytes.
+    /// - [`Error::IvLength`]: the nonce is empty.
+    /// - [`Error::TooLong`]: data has more than 2^36 − 32 bytes, or the nonce or associated data more than 2^61 − 1.
+    ///
+    /// [`Error::Device`] if the device fails or has too little memory. If the tag has passed its check by then, some
+    /// pieces of `data` may be decrypted.
     pub fn open_host(&self, nonce: &[u8], aad: &[u8], data: &mut [u8], tag: &[u8]) -> Result<()> {
         let start = self.start(0, nonce, aad, data.len())?;
         self.expect_tag_len(tag)?;
@@ -233,9 +238,12 @@ impl Gcm {
     /// Encrypts device memory with key 0 and returns its tag, which authenticates `aad` too. Waits for the device.
     ///
     /// # Errors
-    /// [`Error::IvLength`] for an empty nonce, [`Error::TooLong`] for data of more than 2^36 − 32 bytes and for a nonce
-    /// or associated data of more than 2^61 − 1, [`Error::Device`] if data or queue are of another device: with nothing
-    /// written. [`Error::Device`] also if the device fails or has too little memory.
+    /// Nothing is written with these:
+    /// - [`Error::IvLength`]: the nonce is empty.
+    /// - [`Error::TooLong`]: data has more than 2^36 − 32 bytes, or the nonce or associated data more than 2^61 − 1.
+    /// - [`Error::Device`]: data or the queue are of another device.
+    ///
+    /// [`Error::Device`] if the device fails or has too little memory.
     pub fn seal<'d>(&self, nonce: &[u8], aad: &[u8], data: impl Into<ViewMut<'d, u8>>) -> Result<Tag> {
         let data = data.into();
         let len = data.len();
@@ -252,10 +260,14 @@ impl Gcm {
     /// Decrypts device memory with key 0 if the tag is right; otherwise leaves it as it is. Waits for the hash.
     ///
     /// # Errors
-    /// [`Error::Tag`] if the tag is not that of the data, [`Error::TagLength`] unless it has [`Gcm::tag_bytes`] bytes,
-    /// [`Error::IvLength`] for an empty nonce, [`Error::TooLong`] for data of more than 2^36 − 32 bytes and for a nonce
-    /// or associated data of more than 2^61 − 1, [`Error::Device`] if data or queue are of another device: with nothing
-    /// written. [`Error::Device`] also if the device fails or has too little memory.
+    /// Nothing is written with these:
+    /// - [`Error::Tag`]: the tag is not that of the data.
+    /// - [`Error::TagLength`]: the tag has other than [`Gcm::tag_bytes`] bytes.
+    /// - [`Error::IvLength`]: the nonce is empty.
+    /// - [`Error::TooLong`]: data has more than 2^36 − 32 bytes, or the nonce or associated data more than 2^61 − 1.
+    /// - [`Error::Device`]: data or the queue are of another device.
+    ///
+    /// [`Error::Device`] if the device fails or has too little memory.
     pub fn open<'d>(&self, nonce: &[u8], aad: &[u8], data: impl Into<ViewMut<'d, u8>>, tag: &[u8]) -> Result<()> {
         let data = data.into();
         let len = data.len();
@@ -272,13 +284,17 @@ impl Gcm {
     /// device.
     ///
     /// # Errors
-    /// For one message: [`Error::Alignment`] if it does not start at a multiple of 16, [`Error::NoSuchKey`] if it has
-    /// no key, [`Error::Device`] if it leaves `data`. For two messages: [`Error::Overlap`] if they share bytes.
-    /// [`Error::IvLength`] for an empty nonce, [`Error::TooLong`] for a message of more than 2^36 − 32 bytes and for a
-    /// nonce or associated data of more than 2^61 − 1. [`Error::RepeatedKeystream`] for two messages with equal keys
-    /// and the same nonce, or with nonces of another length than 12 bytes whose counters overlap. [`Error::Device`] if
-    /// data or queue are of another device: with nothing written. [`Error::Device`] also if the device fails or has too
-    /// little memory.
+    /// Nothing is written with these:
+    /// - [`Error::Alignment`]: a message does not start at a multiple of 16.
+    /// - [`Error::NoSuchKey`]: a message names a key that the plan lacks.
+    /// - [`Error::Overlap`]: two messages share bytes.
+    /// - [`Error::IvLength`]: a nonce is empty.
+    /// - [`Error::TooLong`]: a message has more than 2^36 − 32 bytes, or a nonce or associated data more than 2^61 − 1.
+    /// - [`Error::RepeatedKeystream`]: two messages with equal keys have the same nonce. Or they have nonces of another
+    ///   length than 12 bytes whose counters overlap.
+    /// - [`Error::Device`]: a message leaves `data`, or data or the queue are of another device.
+    ///
+    /// [`Error::Device`] if the device fails or has too little memory.
     pub fn seal_batch<'d>(&self, data: impl Into<ViewMut<'d, u8>>, messages: &[GcmMessage<'_>]) -> Result<Vec<Tag>> {
         let data = data.into();
         in_pool(messages.len(), || {
@@ -309,13 +325,18 @@ impl Gcm {
     /// Decrypts the messages if all tags are right; otherwise leaves all of them as they are. Waits for the hashes.
     ///
     /// # Errors
-    /// For one message: [`Error::Alignment`] if it does not start at a multiple of 16, [`Error::NoSuchKey`] if it has
-    /// no key, [`Error::Device`] if it leaves `data`. For two messages: [`Error::Overlap`] if they share bytes.
-    /// [`Error::Count`] unless there is a tag for each message, [`Error::TagLength`] for a tag of another length than
-    /// [`Gcm::tag_bytes`], [`Error::Tag`] with the first message whose tag is wrong. [`Error::IvLength`] for an empty
-    /// nonce, [`Error::TooLong`] for a message of more than 2^36 − 32 bytes and for a nonce or associated data of more
-    /// than 2^61 − 1. [`Error::Device`] if data or queue are of another device: with nothing written. [`Error::Device`]
-    /// also if the device fails or has too little memory.
+    /// Nothing is written with these:
+    /// - [`Error::Alignment`]: a message does not start at a multiple of 16.
+    /// - [`Error::NoSuchKey`]: a message names a key that the plan lacks.
+    /// - [`Error::Overlap`]: two messages share bytes.
+    /// - [`Error::Count`]: there is not one tag for each message.
+    /// - [`Error::TagLength`]: a tag has another length than [`Gcm::tag_bytes`].
+    /// - [`Error::Tag`]: a tag is wrong. The error has the first such message.
+    /// - [`Error::IvLength`]: a nonce is empty.
+    /// - [`Error::TooLong`]: a message has more than 2^36 − 32 bytes, or a nonce or associated data more than 2^61 − 1.
+    /// - [`Error::Device`]: a message leaves `data`, or data or the queue are of another device.
+    ///
+    /// [`Error::Device`] if the device fails or has too little memory.
     pub fn open_batch<'d>(
         &self,
         data: impl Into<ViewMut<'d, u8>>,

@@ -63,7 +63,7 @@ impl KeySize {
         }
     }
 
-    /// Returns how many rounds the cipher has.
+    /// Returns the rounds of the cipher.
     pub const fn rounds(self) -> usize {
         self.bytes() / 4 + 6
     }

@@ -19,21 +19,22 @@ use crate::{
     tables,
 };
 
-/// Keys of one size on a device, from which the modes are made. Clones share them.
+/// Keys of one size on a device, from which you make the modes. Clones share them.
 ///
 /// A plain verb (`apply`, `seal`, `encrypt`) works on buffers and views of parts of them ([`View`], [`ViewMut`]) on the
-/// queue of the plan. A view may start and end at any byte. On GPUs a view that does not start at a multiple of 16
-/// bytes in its buffer is copied first; [`Ctr::apply`](crate::Ctr::apply) says when it needs no copy. `_host` works on
-/// slices, `_pinned` on pinned memory. A device that fails in the middle of a call may leave data done in part, unless
-/// the method says otherwise.
+/// queue of the plan. `_host` works on slices, `_pinned` on pinned memory. A device that fails in the middle of a call
+/// may leave data done in part, unless the method says otherwise.
+///
+/// A view may start and end at any byte. On GPUs a call first copies a view that does not start at a multiple of 16
+/// bytes in its buffer. [`Ctr::apply`](crate::Ctr::apply) says when it needs no copy.
 ///
 /// [`View`]: evariste_backend::View
 /// [`ViewMut`]: evariste_backend::ViewMut
 /// [`View::declassify`]: evariste_backend::View::declassify
 ///
-/// Key schedules are zeroed when the last clone is gone, on the host and on the device. They do not make the data
-/// secret: a buffer stays as secret as you made it. Ciphertext in the place of a secret plaintext is copied to public
-/// memory by [`View::declassify`], since nothing else knows that it is encrypted.
+/// The host and the device zero key schedules when the last clone is gone. Keys do not make the data secret: a buffer
+/// stays as secret as you made it. If ciphertext takes the place of a secret plaintext, copy it to public memory by
+/// [`View::declassify`], since nothing else knows that it is encrypted.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_aes::Error> {
@@ -91,8 +92,8 @@ impl Aes {
     /// Makes a plan for one key of 16, 24 or 32 bytes on a queue (`&device` is its default one).
     ///
     /// # Errors
-    /// [`Error::KeyLength`] unless `key` has 16, 24 or 32 bytes, [`Error::Device`] if the device fails or has too
-    /// little memory for the schedule.
+    /// - [`Error::KeyLength`]: `key` has other than 16, 24 or 32 bytes.
+    /// - [`Error::Device`]: the device fails or has too little memory for the schedule.
     pub fn new(queue: impl Into<Queue>, key: &[u8]) -> Result<Self> {
         Self::with_config(queue, key, AesConfig::default())
     }
@@ -100,9 +101,9 @@ impl Aes {
     /// Makes a plan for one key with a configuration.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] unless `key` has 16, 24 or 32 bytes, [`Error::Method`] if the device has too little
-    /// workgroup memory for the method, [`Error::Device`] if the device fails or has too little memory for the
-    /// schedule.
+    /// - [`Error::KeyLength`]: `key` has other than 16, 24 or 32 bytes.
+    /// - [`Error::Method`]: the device has too little workgroup memory for the method.
+    /// - [`Error::Device`]: the device fails or has too little memory for the schedule.
     pub fn with_config(queue: impl Into<Queue>, key: &[u8], config: AesConfig) -> Result<Self> {
         Self::with_keys(queue, &[key], config)
     }
@@ -111,9 +112,10 @@ impl Aes {
     /// index; other calls use key 0.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] for a key of another length than 16, 24 or 32 bytes or than the first, [`Error::Count`] if
-    /// there is no key, [`Error::Method`] if the device has too little workgroup memory for the method,
-    /// [`Error::Device`] if the device fails or has too little memory for the schedules.
+    /// - [`Error::KeyLength`]: a key has other than 16, 24 or 32 bytes, or another length than the first.
+    /// - [`Error::Count`]: there is no key.
+    /// - [`Error::Method`]: the device has too little workgroup memory for the method.
+    /// - [`Error::Device`]: the device fails or has too little memory for the schedules.
     pub fn with_keys(queue: impl Into<Queue>, keys: &[impl AsRef<[u8]>], config: AesConfig) -> Result<Self> {
         let queue = queue.into();
         let device = queue.device();
@@ -158,8 +160,8 @@ impl Aes {
         Ok(Self { plan, queue })
     }
 
-    /// Returns the same keys for work on `queue`. Calls on host data and files make queues of their own. A queue of
-    /// another device is an error of the calls.
+    /// Returns the same keys for work on `queue`. Calls on host data and files make queues of their own. With a queue
+    /// of another device, calls return an error.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
         Self { plan: Arc::clone(&self.plan), queue: queue.clone() }
@@ -174,7 +176,7 @@ impl Aes {
         Ok(self.queue.expect_device(&self.plan.device)?)
     }
 
-    /// Returns the kernels of a method and a key size on a device, for compiling them ahead.
+    /// Returns the kernels of a method and a key size on a device, so that you can compile them ahead.
     ///
     /// # Errors
     /// [`Error::Method`] if the device has less workgroup memory than four copies of the method's tables take.

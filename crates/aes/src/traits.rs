@@ -146,8 +146,9 @@ impl<KeyBytes: ArraySize, const BITS: u32, M: MethodChoice> TypedCtr<KeyBytes, B
     /// Makes a stream from the counter block `iv` on, on a queue (`&device` is its default one).
     ///
     /// # Errors
-    /// [`crate::Error::KeyLength`] unless `key` has the length of the type, [`crate::Error::IvLength`] unless `iv` has
-    /// 16 bytes, [`crate::Error::Device`] if the device fails or has too little memory for the schedule.
+    /// - [`crate::Error::KeyLength`]: `key` has another length than that of the type.
+    /// - [`crate::Error::IvLength`]: `iv` has other than 16 bytes.
+    /// - [`crate::Error::Device`]: the device fails or has too little memory for the schedule.
     pub fn new(queue: impl Into<Queue>, key: &[u8], iv: &[u8]) -> crate::Result<Self> {
         expect_key::<KeyBytes>(key)?;
         Ok(Self(keys_on::<M>(queue, key)?.ctr(iv)?.with_counter(Self::COUNTER), PhantomData))
@@ -196,21 +197,21 @@ impl StreamCipher for Ctr {
         if self.remaining() >= data_len as u128 { Ok(()) } else { Err(StreamCipherError) }
     }
 
-    /// Writes zeros instead of data beyond the end of the keystream, which the caller excludes: the keystream is never
-    /// repeated.
+    /// Writes zeros instead of data beyond the end of the keystream, which the caller excludes. The keystream never
+    /// repeats.
     fn unchecked_apply_keystream_inout(&mut self, mut data: InOutBuf<'_, '_, u8>) {
         if self.apply_inout(data.reborrow()).is_err() {
             data.get_out().fill(0);
         }
     }
 
-    /// Writes the keystream, or zeros beyond its end, as [`StreamCipher::unchecked_apply_keystream_inout`] does.
+    /// Writes the keystream. Beyond its end it writes zeros, as [`StreamCipher::unchecked_apply_keystream_inout`] does.
     fn unchecked_write_keystream(&mut self, data: &mut [u8]) {
         data.fill(0);
         self.unchecked_apply_keystream(data);
     }
 
-    /// Fails where the device does too; the data is as it was then.
+    /// Fails if the device fails; the data is then as it was before.
     fn try_apply_keystream(&mut self, data: &mut [u8]) -> Result<(), StreamCipherError> {
         self.apply_host(data).map_err(|_| StreamCipherError)
     }
@@ -283,8 +284,8 @@ impl<KeyBytes: ArraySize, M: MethodChoice> TypedGcm<KeyBytes, M> {
     /// Makes GCM on a queue (`&device` is its default one).
     ///
     /// # Errors
-    /// [`crate::Error::KeyLength`] unless `key` has the length of the type, [`crate::Error::Device`] if the device
-    /// fails or has too little memory for the schedule and the powers of H.
+    /// - [`crate::Error::KeyLength`]: `key` has another length than that of the type.
+    /// - [`crate::Error::Device`]: the device fails or has too little memory for the schedule and the powers of H.
     pub fn new(queue: impl Into<Queue>, key: &[u8]) -> crate::Result<Self> {
         expect_key::<KeyBytes>(key)?;
         Ok(Self(keys_on::<M>(queue, key)?.gcm()?, PhantomData))

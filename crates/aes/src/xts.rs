@@ -19,8 +19,8 @@ const MAX_SECTOR: usize = BLOCK << 20;
 /// Sectors of one launch of XTS, which has 16 bytes of memory for the tweak of each.
 const MAX_TWEAKS: usize = 1 << 26;
 
-/// XTS (IEEE 1619, NIST SP 800-38E) for sectors of storage. The length stays, the ciphertext of a sector depends on its
-/// number, and a sector that is not whole blocks ends with ciphertext stealing.
+/// XTS (IEEE 1619, NIST SP 800-38E) for sectors of storage. The length stays, and the ciphertext of a sector depends on
+/// its number. A sector that is not whole blocks ends with ciphertext stealing.
 ///
 /// XTS hides data at rest. It authenticates nothing.
 #[derive(Clone, Debug)]
@@ -31,13 +31,14 @@ pub struct Xts {
 }
 
 impl Xts {
-    /// Makes XTS for sectors of `sector_bytes` bytes on a queue (`&device` is its default one), with a key of 32, 48 or
+    /// Makes XTS for sectors of `sector_bytes` bytes on a queue (`&device` is its default one). The key has 32, 48 or
     /// 64 bytes: two keys of AES-128, -192 or -256.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] unless `key` has 32, 48 or 64 bytes, [`Error::SectorLength`] unless sectors have 16 to
-    /// 2^24, [`Error::EqualKeys`] if both halves of `key` are equal, [`Error::Device`] if the device fails or has too
-    /// little memory for the schedules.
+    /// - [`Error::KeyLength`]: `key` has other than 32, 48 or 64 bytes.
+    /// - [`Error::SectorLength`]: sectors have other than 16 to 2^24 bytes.
+    /// - [`Error::EqualKeys`]: both halves of `key` are equal.
+    /// - [`Error::Device`]: the device fails or has too little memory for the schedules.
     pub fn new(queue: impl Into<Queue>, key: &[u8], sector_bytes: usize) -> Result<Self> {
         Self::with_config(queue, key, sector_bytes, AesConfig::default())
     }
@@ -45,10 +46,11 @@ impl Xts {
     /// Makes XTS with a configuration.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] unless `key` has 32, 48 or 64 bytes, [`Error::SectorLength`] unless sectors have 16 to
-    /// 2^24, [`Error::EqualKeys`] if both halves of `key` are equal, [`Error::Method`] if the device has too little
-    /// workgroup memory for the method, [`Error::Device`] if the device fails or has too little memory for the
-    /// schedules.
+    /// - [`Error::KeyLength`]: `key` has other than 32, 48 or 64 bytes.
+    /// - [`Error::SectorLength`]: sectors have other than 16 to 2^24 bytes.
+    /// - [`Error::EqualKeys`]: both halves of `key` are equal.
+    /// - [`Error::Method`]: the device has too little workgroup memory for the method.
+    /// - [`Error::Device`]: the device fails or has too little memory for the schedules.
     pub fn with_config(queue: impl Into<Queue>, key: &[u8], sector_bytes: usize, config: AesConfig) -> Result<Self> {
         if !matches!(key.len(), 32 | 48 | 64) {
             return Err(Error::KeyLength { expected: "32, 48 or 64", actual: key.len() });
@@ -73,13 +75,15 @@ impl Xts {
     }
 
     /// Encrypts a host slice of sectors with the numbers from `first` on. The last one may be shorter, but has at least
-    /// 16 bytes. The CPU works on slices shorter than [`Aes::cpu_threshold`]; longer ones pass through the device in
+    /// 16 bytes. The CPU works on slices shorter than [`Aes::cpu_threshold`]. Longer ones pass through the device in
     /// pieces, on several queues.
     ///
     /// # Errors
-    /// [`Error::SectorLength`] if the last sector has fewer than 16 bytes, [`Error::SectorNumber`] if the number of the
-    /// last one exceeds 2^128 − 1: with nothing written. [`Error::Device`] if the device fails or has too little
-    /// memory: some pieces of `data` may be done then.
+    /// Nothing is written with these:
+    /// - [`Error::SectorLength`]: the last sector has fewer than 16 bytes.
+    /// - [`Error::SectorNumber`]: the number of the last sector exceeds 2^128 − 1.
+    ///
+    /// [`Error::Device`] if the device fails or has too little memory. Some pieces of `data` may be done then.
     pub fn encrypt_host(&self, first: u128, data: &mut [u8]) -> Result<()> {
         self.on_slice(first, data, Direction::Encrypt)
     }
@@ -87,9 +91,11 @@ impl Xts {
     /// Decrypts a host slice of sectors that [`Xts::encrypt_host`] or [`Xts::encrypt`] encrypted.
     ///
     /// # Errors
-    /// [`Error::SectorLength`] if the last sector has fewer than 16 bytes, [`Error::SectorNumber`] if the number of the
-    /// last one exceeds 2^128 − 1: with nothing written. [`Error::Device`] if the device fails or has too little
-    /// memory: some pieces of `data` may be done then.
+    /// Nothing is written with these:
+    /// - [`Error::SectorLength`]: the last sector has fewer than 16 bytes.
+    /// - [`Error::SectorNumber`]: the number of the last sector exceeds 2^128 − 1.
+    ///
+    /// [`Error::Device`] if the device fails or has too little memory. Some pieces of `data` may be done then.
     pub fn decrypt_host(&self, first: u128, data: &mut [u8]) -> Result<()> {
         self.on_slice(first, data, Direction::Decrypt)
     }
@@ -98,9 +104,12 @@ impl Xts {
     /// The last one may be shorter, but has at least 16 bytes.
     ///
     /// # Errors
-    /// [`Error::SectorLength`] if the last sector has fewer than 16 bytes, [`Error::SectorNumber`] if the number of the
-    /// last one exceeds 2^128 − 1, [`Error::Device`] if data or queue are of another device: with nothing written.
-    /// [`Error::Device`] also if the device fails or has too little memory: some sectors may be done then.
+    /// Nothing is written with these:
+    /// - [`Error::SectorLength`]: the last sector has fewer than 16 bytes.
+    /// - [`Error::SectorNumber`]: the number of the last sector exceeds 2^128 − 1.
+    /// - [`Error::Device`]: data or the queue are of another device.
+    ///
+    /// [`Error::Device`] if the device fails or has too little memory. Some sectors may be done then.
     pub fn encrypt<'d>(&self, first: u128, data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
         self.on_view(first, data.into(), Direction::Encrypt)
     }
@@ -108,9 +117,12 @@ impl Xts {
     /// Decrypts sectors in device memory with the numbers from `first` on. Queued: returns before the device is done.
     ///
     /// # Errors
-    /// [`Error::SectorLength`] if the last sector has fewer than 16 bytes, [`Error::SectorNumber`] if the number of the
-    /// last one exceeds 2^128 − 1, [`Error::Device`] if data or queue are of another device: with nothing written.
-    /// [`Error::Device`] also if the device fails or has too little memory: some sectors may be done then.
+    /// Nothing is written with these:
+    /// - [`Error::SectorLength`]: the last sector has fewer than 16 bytes.
+    /// - [`Error::SectorNumber`]: the number of the last sector exceeds 2^128 − 1.
+    /// - [`Error::Device`]: data or the queue are of another device.
+    ///
+    /// [`Error::Device`] if the device fails or has too little memory. Some sectors may be done then.
     pub fn decrypt<'d>(&self, first: u128, data: impl Into<ViewMut<'d, u8>>) -> Result<()> {
         self.on_view(first, data.into(), Direction::Decrypt)
     }
