@@ -3,12 +3,12 @@ use crate::method::Method;
 /// Which of the two roots y and −y a plan gives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RootChoice {
-    /// Whichever the method gives. It is the same on every device; methods differ.
+    /// The root that the method gives. It is the same on every device; methods differ.
     #[default]
     Any,
     /// The root with `sgn0` = 0 of RFC 9380: its lowest non-zero coefficient is even.
     Even,
-    /// The lexicographically smaller root, the highest coefficient first: in a prime field the one up to (p − 1) / 2.
+    /// The lexicographically smaller root, the highest coefficient first. In a prime field it is at most (p − 1) / 2.
     Smaller,
     /// The lexicographically larger root, as encodings of points have it.
     Larger,
@@ -30,7 +30,7 @@ impl RootChoice {
 pub struct SqrtConfig<F> {
     /// The method in a prime field; `None` is the one that costs least.
     pub method: Option<Method>,
-    /// The root that is given.
+    /// The root that the plan gives.
     pub choice: RootChoice,
     /// Z of [`Sqrt::sqrt_ratio`](crate::Sqrt::sqrt_ratio); `None` is the smallest integer that is a non-residue.
     pub non_residue: Option<F>,

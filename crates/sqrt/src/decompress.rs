@@ -24,12 +24,12 @@ use crate::{
 
 pub use encoding::Encoding;
 
-/// What is checked of a point besides its encoding and the curve's equation.
+/// The check of a point besides its encoding and the curve's equation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Check {
     /// Nothing.
     Curve,
-    /// That it lies in the subgroup of prime order.
+    /// The point lies in the subgroup of prime order.
     #[default]
     Subgroup,
 }
@@ -54,7 +54,7 @@ impl DecompressConfig {
 /// The indices of invalid encodings, each with the reason.
 pub type Invalid = Vec<(usize, PointError)>;
 
-/// Decompresses points of a curve on one device, from compressed encodings to affine points in Montgomery form as
+/// Decompresses points of a curve on one device. Compressed encodings become affine points in Montgomery form as
 /// [`evariste_curve`] has them. The device parses the bytes, checks each coordinate, computes y from x by the field's
 /// [`Method`](crate::Method), and checks the subgroup.
 ///
@@ -66,7 +66,7 @@ pub type Invalid = Vec<(usize, PointError)>;
 ///   clearing and subgroup membership testing on pairing-friendly curves" (2022).
 /// - r P = 0 on other curves. A cofactor of 1 needs no check.
 ///
-/// A device that limits the loop iterations of a thread multiplies in several launches, and keeps a Jacobian point for
+/// A device that limits the loop iterations of a thread multiplies in several launches. It keeps a Jacobian point for
 /// each of a launch's points between them.
 ///
 /// ```
@@ -118,11 +118,12 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
     /// Makes a plan that checks the subgroup, on a queue (`&device` is its default one). Compiles the kernels.
     ///
     /// # Errors
-    /// [`Error::Field`] if the base field is neither prime nor a quadratic extension x² = β of a prime field;
-    /// [`Error::Square`] if β is a square; [`Error::Modulus`] if the modulus is no prime; [`Error::Flags`] if the
-    /// coordinates leave no room for the flags of the encoding; [`Error::Curve`] if the
-    /// coefficients, the generator, its order or the cofactor of the curve do not hold; [`Error::Device`] if a kernel
-    /// does not compile, if the device has no room for the tables, or if it fails.
+    /// - [`Error::Field`]: the base field is neither prime nor a quadratic extension x² = β of a prime field.
+    /// - [`Error::Square`]: β is a square.
+    /// - [`Error::Modulus`]: the modulus is no prime.
+    /// - [`Error::Flags`]: the coordinates leave no room for the flags of the encoding.
+    /// - [`Error::Curve`]: the coefficients, the generator, its order or the cofactor of the curve do not hold.
+    /// - [`Error::Device`]: a kernel does not compile, or the device has no room for the tables or fails.
     pub fn new(queue: impl Into<Queue>, encoding: Encoding) -> Result<Self> {
         Self::with_config(queue, encoding, DecompressConfig::default())
     }
@@ -130,11 +131,13 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
     /// Makes a plan with a configuration.
     ///
     /// # Errors
-    /// [`Error::Field`] if the base field is neither prime nor a quadratic extension x² = β of a prime field;
-    /// [`Error::Square`] if β is a square; [`Error::Modulus`] if the modulus is no prime; [`Error::Flags`] if the
-    /// coordinates leave no room for the flags of the encoding; with [`Check::Subgroup`], [`Error::Curve`] if the
-    /// coefficients, the generator, its order or the cofactor of the curve do not hold; [`Error::Device`] if a kernel
-    /// does not compile, if the device has no room for the tables, or if it fails.
+    /// - [`Error::Field`]: the base field is neither prime nor a quadratic extension x² = β of a prime field.
+    /// - [`Error::Square`]: β is a square.
+    /// - [`Error::Modulus`]: the modulus is no prime.
+    /// - [`Error::Flags`]: the coordinates leave no room for the flags of the encoding.
+    /// - [`Error::Curve`]: with [`Check::Subgroup`], the coefficients, the generator, its order or the cofactor of the
+    ///   curve do not hold.
+    /// - [`Error::Device`]: a kernel does not compile, or the device has no room for the tables or fails.
     pub fn with_config(queue: impl Into<Queue>, encoding: Encoding, config: DecompressConfig) -> Result<Self> {
         let queue = queue.into();
         let device = queue.device();
@@ -157,7 +160,8 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
         Self { queue: queue.clone(), inner: Arc::clone(&self.inner) }
     }
 
-    /// Returns the kernels of an encoding, for compiling them ahead; none for what [`Decompress::new`] refuses.
+    /// Returns the kernels of an encoding, so that you can compile them ahead. The list is empty where
+    /// [`Decompress::new`] refuses the field or the curve.
     #[doc(hidden)]
     pub fn kernels(encoding: Encoding) -> Vec<KernelSpec> {
         let (Ok(layout), Ok(program)) = (EncodingLayout::new::<C::BaseField>(encoding), program::<C>()) else {
@@ -177,9 +181,9 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
         self.inner.products
     }
 
-    /// Returns the most bytes of device memory that a call for `len` points allocates: [`Decompress::decompress_host`]
-    /// the encodings, the points, the statuses and the scratch. Calls on views allocate the scratch alone: a Jacobian
-    /// point for each of a launch, on devices that check the subgroup in several launches.
+    /// Returns the most bytes of device memory that a call for `len` points allocates. [`Decompress::decompress_host`]
+    /// allocates the encodings, the points, the statuses and the scratch. Calls on views allocate the scratch alone: a
+    /// Jacobian point for each of a launch, on devices that check the subgroup in several launches.
     pub fn required_bytes(&self, len: usize) -> u64 {
         let element = self.inner.layout.bytes.next_multiple_of(4) + AffinePoint::<C>::BYTES + 4;
         let kept = (self.inner.kept(len) * Jacobian::<C>::BYTES) as u64;
@@ -190,13 +194,16 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
     /// infinity, and to `status[i]` the reason ([`PointError::from_status`]).
     ///
     /// # Errors
-    /// [`Error::Device`], with [`Length`](evariste_backend::Error::Length) unless there are a status and
-    /// [`Decompress::point_bytes`] bytes for each point, with [`WrongDevice`](evariste_backend::Error::WrongDevice) if
-    /// one of the three or the queue is of another device, with [`TooLarge`](evariste_backend::Error::TooLarge) for
-    /// encodings of 2^32 bytes or more, for more than 2^31 points, or if one root exceeds the loop iterations of a
-    /// thread, with [`Unaligned`](evariste_backend::Error::Unaligned) for a view of bytes that is not whole words of 4,
-    /// with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if there is no room for the scratch, or with the
-    /// failure of the device.
+    /// [`Error::Device`] holds one of these:
+    /// - [`Length`](evariste_backend::Error::Length): the numbers of points, of statuses and of encodings, each of
+    ///   [`Decompress::point_bytes`] bytes, differ.
+    /// - [`WrongDevice`](evariste_backend::Error::WrongDevice): bytes, points, statuses or the queue are of another
+    ///   device.
+    /// - [`TooLarge`](evariste_backend::Error::TooLarge): encodings have 2^32 bytes or more, there are more than 2^31
+    ///   points, or one root exceeds the loop iterations of a thread.
+    /// - [`Unaligned`](evariste_backend::Error::Unaligned): a view of bytes is not whole words of 4.
+    /// - [`OutOfMemory`](evariste_backend::Error::OutOfMemory): there is no room for the scratch.
+    /// - Another error, if the device fails.
     pub fn decompress<'a>(
         &self,
         bytes: impl Into<View<'a, u8>>,
@@ -270,12 +277,16 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
     /// Decompresses encodings in host memory to points on the device. Waits for the device.
     ///
     /// # Errors
-    /// [`Error::Point`] with the first invalid encoding. [`Error::Device`], with
-    /// [`Length`](evariste_backend::Error::Length) unless the bytes are whole encodings, with
-    /// [`WrongDevice`](evariste_backend::Error::WrongDevice) if the queue is of another device, with
-    /// [`TooLarge`](evariste_backend::Error::TooLarge) for 2^32 bytes or more, for more than 2^31 points, or if one
-    /// root exceeds the loop iterations of a thread, with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if the
-    /// device has no room for [`Decompress::required_bytes`], or with the failure of the device.
+    /// [`Error::Point`] with the first invalid encoding.
+    ///
+    /// [`Error::Device`] holds one of these:
+    /// - [`Length`](evariste_backend::Error::Length): the bytes are not whole encodings.
+    /// - [`WrongDevice`](evariste_backend::Error::WrongDevice): the queue is of another device.
+    /// - [`TooLarge`](evariste_backend::Error::TooLarge): there are 2^32 bytes or more, or more than 2^31 points, or
+    ///   one root exceeds the loop iterations of a thread.
+    /// - [`OutOfMemory`](evariste_backend::Error::OutOfMemory): the device has no room for
+    ///   [`Decompress::required_bytes`].
+    /// - Another error, if the device fails.
     pub fn decompress_host(&self, bytes: &[u8]) -> Result<Buffer<AffinePoint<C>>> {
         let (points, invalid) = self.try_decompress_host(bytes)?;
         match invalid.first() {
@@ -284,15 +295,18 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
         }
     }
 
-    /// Decompresses encodings in host memory to points on the device, with the point at infinity for an invalid
-    /// encoding, and lists the invalid ones. Waits for the device.
+    /// Decompresses encodings in host memory to points on the device, and lists the invalid ones. An invalid encoding
+    /// gives the point at infinity. Waits for the device.
     ///
     /// # Errors
-    /// [`Error::Device`], with [`Length`](evariste_backend::Error::Length) unless the bytes are whole encodings, with
-    /// [`WrongDevice`](evariste_backend::Error::WrongDevice) if the queue is of another device, with
-    /// [`TooLarge`](evariste_backend::Error::TooLarge) for 2^32 bytes or more, for more than 2^31 points, or if one
-    /// root exceeds the loop iterations of a thread, with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if the
-    /// device has no room for [`Decompress::required_bytes`], or with the failure of the device.
+    /// [`Error::Device`] holds one of these:
+    /// - [`Length`](evariste_backend::Error::Length): the bytes are not whole encodings.
+    /// - [`WrongDevice`](evariste_backend::Error::WrongDevice): the queue is of another device.
+    /// - [`TooLarge`](evariste_backend::Error::TooLarge): there are 2^32 bytes or more, or more than 2^31 points, or
+    ///   one root exceeds the loop iterations of a thread.
+    /// - [`OutOfMemory`](evariste_backend::Error::OutOfMemory): the device has no room for
+    ///   [`Decompress::required_bytes`].
+    /// - Another error, if the device fails.
     pub fn try_decompress_host(&self, bytes: &[u8]) -> Result<(Buffer<AffinePoint<C>>, Invalid)> {
         // If the bytes end within an encoding, the last one is too short.
         let len = bytes.len().div_ceil(self.inner.layout.bytes);

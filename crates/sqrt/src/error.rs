@@ -6,14 +6,14 @@ use crate::method::Method;
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What can go wrong with roots, symbols and points.
+/// Errors of roots, symbols and points.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The device refused an argument, ran out of memory or failed, as the error inside says.
+    /// The device refused an argument, ran out of memory or failed. The error inside gives the reason.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The method of the configuration is for other primes than that of the field.
+    /// The method of the configuration does not suit the prime of the field.
     #[error("{method:?} is not for primes p with {two_adicity} as the exponent of 2 in p − 1")]
     Method {
         /// The method of the configuration.
@@ -30,8 +30,8 @@ pub enum Error {
         actual: u32,
     },
     /// The operation does not serve this field. The field is neither prime nor a quadratic extension x² = β of a prime
-    /// field, or an extension where the operation needs a prime field, or of another length than a suite of hashes to
-    /// curves takes.
+    /// field, or it is an extension where the operation needs a prime field. Or a suite of hashes to curves needs a
+    /// field of another length.
     #[error("{what} are not for a field of degree {degree}, or not for its polynomial")]
     Field {
         /// The operation.
@@ -39,7 +39,7 @@ pub enum Error {
         /// The degree of the field.
         degree: u64,
     },
-    /// The modulus of the field is composite, as an element without a root shows. Some composites pass.
+    /// The modulus of the field is composite: an element without a root proves it. Some composites pass.
     #[error("the modulus of {field} is no prime")]
     Modulus {
         /// The type of the field.
@@ -55,7 +55,7 @@ pub enum Error {
     /// A constant of a curve's configuration does not hold.
     #[error(transparent)]
     Curve(#[from] CurveError),
-    /// The Z of the configuration, the constant of the simplified map, or β of an extension x² = β is a square.
+    /// A constant is a square: the Z of the configuration, that of the simplified map, or β of an extension x² = β.
     #[error("the constant that must be a non-residue is a square")]
     Square,
     /// The coordinates of points leave no room for the flags of the encoding.
@@ -79,17 +79,17 @@ pub enum Error {
     },
 }
 
-/// Why an encoding is invalid.
+/// The reason why an encoding is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum PointError {
-    /// The flags are not those of a compressed point, or say infinity beside a coordinate other than 0.
+    /// The flags are not those of a compressed point, or they mean infinity beside a coordinate other than 0.
     #[error("the flags are not those of a compressed point")]
     Flags,
     /// A coefficient of the coordinate is not below p.
     #[error("the coordinate is not in canonical form")]
     NotCanonical,
-    /// There is no point with this x.
+    /// No point has this x.
     #[error("there is no point with this x on the curve")]
     NotOnCurve,
     /// The point is not in the subgroup of prime order.

@@ -39,12 +39,12 @@ use crate::{
     membership::Membership,
 };
 
-/// Hashes messages to points of the subgroup of prime order on one device: `hash_to_curve` of RFC 9380 with
-/// `expand_message_xmd` and SHA-256, for the suites `BLS12381G1_XMD:SHA-256_SSWU_RO_` and
-/// `BLS12381G2_XMD:SHA-256_SSWU_RO_` and curves like theirs.
+/// Hashes messages to points of the subgroup of prime order on one device. It computes `hash_to_curve` of RFC 9380 with
+/// `expand_message_xmd` and SHA-256, for curves like those of the suites `BLS12381G1_XMD:SHA-256_SSWU_RO_` and
+/// `BLS12381G2_XMD:SHA-256_SSWU_RO_`.
 ///
 /// The host hashes each message to two elements of the field, on all cores. The device maps both ([`MapToCurve`]), adds
-/// the points, and clears the cofactor: in G1 by a multiplication with 1 − z, in G2 by two with z and 1 − z, of 64
+/// the points, and clears the cofactor. In G1 this takes a multiplication with 1 − z, in G2 two with z and 1 − z, of 64
 /// doublings each (Budroni and Pintore, "Efficient hash maps to G2 on BLS curves", 2017). The time depends on the
 /// messages: do not hash secret ones.
 ///
@@ -88,13 +88,16 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
     /// Compiles the kernels.
     ///
     /// # Errors
-    /// [`Error::Domain`] if the tag is empty; [`Error::Field`] if the suite of the curve would take other than 64 bytes
-    /// for a coefficient, if its cofactor is cleared in another way than those of BLS12-381 are, or if the base field
-    /// is neither prime nor a quadratic extension x² = β of a prime field; [`Error::Square`] if the constant of the
-    /// simplified map or β is a square; [`Error::Modulus`] if the modulus is no prime; [`Error::Root`] if the base
-    /// field has a root of unity that is not primitive; [`Error::Curve`] if the coefficients, the generator, its order,
-    /// the cofactor or the isogeny of the curve do not hold; [`Error::Device`] if a kernel does not compile, if the
-    /// device has no room for the tables, or if it fails.
+    /// - [`Error::Domain`]: the tag is empty.
+    /// - [`Error::Field`]: the suite of the curve would take other than 64 bytes for a coefficient. Or the clearing of
+    ///   its cofactor is not that of BLS12-381. Or the base field is neither prime nor a quadratic extension x² = β of
+    ///   a prime field.
+    /// - [`Error::Square`]: the constant of the simplified map or β is a square.
+    /// - [`Error::Modulus`]: the modulus is no prime.
+    /// - [`Error::Root`]: the base field has a root of unity that is not primitive.
+    /// - [`Error::Curve`]: the coefficients, the generator, its order, the cofactor or the isogeny of the curve do not
+    ///   hold.
+    /// - [`Error::Device`]: a kernel does not compile, or the device has no room for the tables or fails.
     pub fn new(queue: impl Into<Queue>, domain: &[u8]) -> Result<Self> {
         let queue = queue.into();
         let device = queue.device();
@@ -125,16 +128,16 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
         Self { queue: queue.clone(), inner: Arc::clone(&self.inner) }
     }
 
-    /// Returns the kernels beside those of [`MapToCurve`] and of [`Points`], for compiling them ahead; none for a curve
-    /// that [`HashToCurve::new`] refuses.
+    /// Returns the kernels beside those of [`MapToCurve`] and of [`Points`], so that you can compile them ahead. The
+    /// list is empty for a curve that [`HashToCurve::new`] refuses.
     #[doc(hidden)]
     pub fn kernels() -> Vec<KernelSpec> {
         let Ok(clearing) = Clearing::of::<C>() else { return Vec::new() };
         std::iter::once(multiple_spec::<C>()).chain(clearing.ends.map(|_| frobenius_spec::<C>())).collect()
     }
 
-    /// Returns the most bytes of device memory that a call for `len` messages allocates, the points that it returns
-    /// included.
+    /// Returns the most bytes of device memory that a call for `len` messages allocates, with the points that it
+    /// returns.
     pub fn required_bytes(&self, len: usize) -> u64 {
         let (element, jacobian) = (Mont::<C::BaseField>::BYTES as u64, Jacobian::<C>::BYTES as u64);
         let jacobians = if self.inner.frobenius.is_some() { 6 } else { 4 };
@@ -145,10 +148,12 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
     /// Computes the point of each message, on the device.
     ///
     /// # Errors
-    /// [`Error::Device`], with [`WrongDevice`](evariste_backend::Error::WrongDevice) if the queue is of another device,
-    /// with [`TooLarge`](evariste_backend::Error::TooLarge) for more than 2^30 messages or if one map or one addition
-    /// exceeds the loop iterations of a thread, with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if there is
-    /// no room for [`HashToCurve::required_bytes`], or with the failure of the device.
+    /// [`Error::Device`] holds one of these:
+    /// - [`WrongDevice`](evariste_backend::Error::WrongDevice): the queue is of another device.
+    /// - [`TooLarge`](evariste_backend::Error::TooLarge): there are more than 2^30 messages, or one map or one addition
+    ///   exceeds the loop iterations of a thread.
+    /// - [`OutOfMemory`](evariste_backend::Error::OutOfMemory): there is no room for [`HashToCurve::required_bytes`].
+    /// - Another error, if the device fails.
     pub fn hash_host<M: AsRef<[u8]> + Sync>(&self, messages: &[M]) -> Result<Buffer<AffinePoint<C>>> {
         let (inner, count) = (&*self.inner, messages.len());
         let device = inner.multiple.device();

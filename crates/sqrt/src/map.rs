@@ -23,13 +23,13 @@ use crate::{
 /// The prime field under a curve.
 type Prime0<C> = <<C as ark_ec::CurveConfig>::BaseField as Field>::BasePrimeField;
 
-/// Maps elements of a curve's base field to points of the curve on one device: `map_to_curve` of RFC 9380 for suites
-/// like those of BLS12-381.
+/// Maps elements of a curve's base field to points of the curve on one device. It computes `map_to_curve` of RFC 9380
+/// for suites like those of BLS12-381.
 ///
 /// This is the simplified map of Shallue, van de Woestijne and Ulas to an isogenous curve, followed by the isogeny,
-/// over a prime field (G1) or a quadratic extension (G2). A thread takes one element, without an inversion: one
-/// exponentiation as in [`Sqrt::sqrt_ratio`](crate::Sqrt::sqrt_ratio) and about 150 products, or two exponentiations
-/// and about 250 products over an extension.
+/// over a prime field (G1) or a quadratic extension (G2). A thread takes one element, without an inversion. A prime
+/// field takes one exponentiation as in [`Sqrt::sqrt_ratio`](crate::Sqrt::sqrt_ratio) and about 150 products, an
+/// extension two exponentiations and about 250 products.
 ///
 /// The points are in Jacobian form. They lie on the curve, but not in the subgroup.
 ///
@@ -57,11 +57,11 @@ impl<C: WBConfig<BaseField: RootField>> MapToCurve<C> {
     /// Makes a plan on a queue (`&device` is its default one). Compiles the kernel.
     ///
     /// # Errors
-    /// [`Error::Field`] if the base field is neither prime nor a quadratic extension x² = β of a prime field;
-    /// [`Error::Square`] if the constant of the simplified map or β is a square; [`Error::Modulus`] if the modulus is
-    /// no prime; [`Error::Curve`] if the isogenous curve's generator is not on it, or the map takes it to no point of
-    /// this curve; [`Error::Device`] if the kernel does not compile, if the device has no room for the tables, or if it
-    /// fails.
+    /// - [`Error::Field`]: the base field is neither prime nor a quadratic extension x² = β of a prime field.
+    /// - [`Error::Square`]: the constant of the simplified map or β is a square.
+    /// - [`Error::Modulus`]: the modulus is no prime.
+    /// - [`Error::Curve`]: the isogenous curve's generator is not on it, or the map takes it to no point of this curve.
+    /// - [`Error::Device`]: the kernel does not compile, or the device has no room for the tables or fails.
     pub fn new(queue: impl Into<Queue>) -> Result<Self> {
         let queue = queue.into();
         let program = Arc::new(program::<C>()?);
@@ -75,7 +75,8 @@ impl<C: WBConfig<BaseField: RootField>> MapToCurve<C> {
         Self { queue: queue.clone(), loaded: Arc::clone(&self.loaded) }
     }
 
-    /// Returns the kernel, for compiling it ahead; none for what [`MapToCurve::new`] refuses.
+    /// Returns the kernel, so that you can compile it ahead. The list is empty where [`MapToCurve::new`] refuses the
+    /// curve.
     #[doc(hidden)]
     pub fn kernels() -> Vec<KernelSpec> {
         program::<C>().ok().map(|program| kernel::<C>(&Arc::new(program))).into_iter().collect()
@@ -90,11 +91,13 @@ impl<C: WBConfig<BaseField: RootField>> MapToCurve<C> {
     /// Writes the image of `u[i]` to `out[i]`.
     ///
     /// # Errors
-    /// [`Error::Device`], with [`Length`](evariste_backend::Error::Length) unless there is a point for each element,
-    /// with [`WrongDevice`](evariste_backend::Error::WrongDevice) if one of both or the queue is of another device,
-    /// with [`TooLarge`](evariste_backend::Error::TooLarge) for more than 2^31 elements or if one map exceeds the loop
-    /// iterations of a thread, with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if there is no room for
-    /// [`MapToCurve::required_bytes`], or with the failure of the device.
+    /// [`Error::Device`] holds one of these:
+    /// - [`Length`](evariste_backend::Error::Length): there is not one point for each element.
+    /// - [`WrongDevice`](evariste_backend::Error::WrongDevice): elements, points or the queue are of another device.
+    /// - [`TooLarge`](evariste_backend::Error::TooLarge): there are more than 2^31 elements, or one map exceeds the
+    ///   loop iterations of a thread.
+    /// - [`OutOfMemory`](evariste_backend::Error::OutOfMemory): there is no room for [`MapToCurve::required_bytes`].
+    /// - Another error, if the device fails.
     pub fn map<'a>(
         &self,
         u: impl Into<View<'a, Mont<C::BaseField>>>,

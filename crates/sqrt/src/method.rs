@@ -1,4 +1,4 @@
-/// How roots are computed in a prime field, with p − 1 = 2^n · m for odd m, and b bits of p.
+/// A method for roots in a prime field, with p − 1 = 2^n · m for odd m, and b bits of p.
 ///
 /// Costs count multiplications and squarings for one element, without the squaring that checks the root. W(b) ≈ b + b /
 /// 6 + 9 is an exponentiation by b bits with sliding windows.
@@ -18,12 +18,12 @@ pub enum Method {
     /// the constants of Kong, Cai, Yu and Li.
     Muller,
     /// For any p: Tonelli–Shanks with a logarithm of k = ⌈n / 8⌉ digits, each found in a table of 2^⌈n / k⌉ powers. All
-    /// elements take the same steps. W(b − n) + (k − 1) ⌈n / k⌉ + k (k + 1) / 2 + 3. A digit is looked up by a hash,
-    /// one multiplication of the lowest limb. Bernstein, "Faster square roots in annoying finite fields" (2001);
-    /// Sarkar, "Computing square roots faster than the Tonelli-Shanks/Bernstein algorithm" (2020).
+    /// elements take the same steps. W(b − n) + (k − 1) ⌈n / k⌉ + k (k + 1) / 2 + 3. A hash finds a digit by one
+    /// multiplication of the lowest limb. Bernstein, "Faster square roots in annoying finite fields" (2001); Sarkar,
+    /// "Computing square roots faster than the Tonelli-Shanks/Bernstein algorithm" (2020).
     Table,
     /// For p ≡ 1 (mod 4): a Lucas sequence, after a search for t with non-residue t² a − 4. 2 b, and about 2 W(b) for
-    /// two attempts. It suits p − 1 with a huge power of 2. One in 2^64 elements is not served: its verdict is 0.
+    /// two attempts. It suits p − 1 with a huge power of 2. It fails for one in 2^64 elements: the verdict is 0 then.
     /// Cipolla (1903), Lehmer (1969), in the form of Müller's paper above.
     Cipolla,
     /// For any p: one binary digit of the logarithm after the other, with the same number of squarings for all
@@ -40,12 +40,14 @@ pub enum Method {
     /// others multiply by its squares. At most b + n − 2 products in a row for n ≤ 32, and n − 33 more above; a digit 0
     /// takes none.
     Warp,
-    /// For p ≡ 1 (mod 4), or an odd prime factor of p − 1 below 32: in the group of classes of u + v √a, with neither
-    /// the root nor a non-residue known, by roots of unity of order 4 and of the orders of those primes. About 6 (b −
-    /// n) for an attempt, 4 n, and W(b); and 6 b for each odd prime that is tried. It makes up to 64 attempts, which
-    /// fail for one in 2^64 random elements. An attacker can choose squares for which all attempts fail and which come
-    /// out without a root: use another method for such elements. Sze, "On taking square roots without quadratic
-    /// nonresidues over finite fields", Mathematics of Computation 80 (2011).
+    /// For p ≡ 1 (mod 4), or an odd prime factor of p − 1 below 32. It computes in the group of classes of u + v √a,
+    /// with neither the root nor a non-residue known. It uses roots of unity of order 4 and of the orders of those
+    /// primes.
+    ///
+    /// About 6 (b − n) for an attempt, 4 n, and W(b); and 6 b for each odd prime that it tries. It makes up to 64
+    /// attempts, which fail for one in 2^64 random elements. An attacker can choose squares for which all attempts
+    /// fail, and these get no root: use another method for such elements. Sze, "On taking square roots without
+    /// quadratic nonresidues over finite fields", Mathematics of Computation 80 (2011).
     Sze,
 }
 

@@ -12,12 +12,12 @@ use crate::{
 };
 
 /// Takes cube roots, and roots of other odd prime degrees, of the elements of a buffer over a prime field on one
-/// device: one thread an element, by Adleman, Manders and Miller's algorithm.
+/// device. Each thread takes one element, by Adleman, Manders and Miller's algorithm.
 ///
 /// Let p − 1 = ℓ^s t for the degree ℓ, where ℓ does not divide t. If s = 0, every element has one root. Otherwise 0 has
 /// one root, and one in ℓ of the other elements has ℓ: a root times the powers of [`NthRoot::root_of_unity`]. The plan
 /// gives one of them, the same on every device. The same kernel raises it to the power ℓ and writes a mask: 1 where
-/// there is a root, and 0 where there is none and the output is zero.
+/// there is a root, otherwise 0 and an output of zero.
 ///
 /// All elements take the same steps: an exponentiation by about log₂ t bits, (s − 1)(s − 2) / 2 powers with exponent ℓ,
 /// and about 2 (ℓ − 1)(s − 1) multiplications for the digits of a logarithm. Over BLS12-381 Fr, where 3 divides p − 1
@@ -59,9 +59,10 @@ impl<F: RootField> NthRoot<F> {
     /// Makes a plan for roots of a degree on a queue (`&device` is its default one). Compiles the kernel.
     ///
     /// # Errors
-    /// [`Error::Degree`] unless the degree is an odd prime up to [`NthRoot::MAX_DEGREE`]; [`Error::Field`] if the field
-    /// is not prime; [`Error::Modulus`] if the modulus is no prime; [`Error::Device`] if the kernel does not compile,
-    /// if the device has no room for the constants, or if it fails.
+    /// - [`Error::Degree`]: the degree is no odd prime up to [`NthRoot::MAX_DEGREE`].
+    /// - [`Error::Field`]: the field is an extension.
+    /// - [`Error::Modulus`]: the modulus is no prime.
+    /// - [`Error::Device`]: the kernel does not compile, or the device has no room for the constants or fails.
     pub fn new(queue: impl Into<Queue>, degree: u32) -> Result<Self> {
         let queue = queue.into();
         let (of, program) = program::<F>(degree)?;
@@ -79,7 +80,8 @@ impl<F: RootField> NthRoot<F> {
         Self { queue: queue.clone(), inner: Arc::clone(&self.inner) }
     }
 
-    /// Returns the kernels for a degree, for compiling them ahead; none for what [`NthRoot::new`] refuses.
+    /// Returns the kernels for a degree, so that you can compile them ahead. The list is empty where [`NthRoot::new`]
+    /// refuses the field or the degree.
     #[doc(hidden)]
     pub fn kernels(degree: u32) -> Vec<KernelSpec> {
         let Ok((_, program)) = program::<F>(degree) else { return Vec::new() };
@@ -91,8 +93,8 @@ impl<F: RootField> NthRoot<F> {
         self.inner.degree
     }
 
-    /// Returns a primitive root of unity of the degree, whose powers take one root to the others; 1 if every element
-    /// has one root.
+    /// Returns a primitive root of unity of the degree. Its powers take one root to the others. It is 1 if every
+    /// element has one root.
     pub fn root_of_unity(&self) -> F {
         self.inner.root_of_unity
     }
@@ -102,8 +104,8 @@ impl<F: RootField> NthRoot<F> {
         self.inner.products
     }
 
-    /// Returns the most bytes of device memory that a call for `len` elements allocates: [`NthRoot::nth_root_host`] the
-    /// elements, the roots and the mask. Calls on views allocate nothing.
+    /// Returns the most bytes of device memory that a call for `len` elements allocates. [`NthRoot::nth_root_host`]
+    /// allocates the elements, the roots and the mask. Calls on views allocate nothing.
     pub fn required_bytes(&self, len: usize) -> u64 {
         host_bytes::<F>(len)
     }
@@ -111,10 +113,13 @@ impl<F: RootField> NthRoot<F> {
     /// Writes a root of each element, `out[i]^ℓ = a[i]`, and `mask[i] = 1`. Where there is no root, both are 0.
     ///
     /// # Errors
-    /// [`Error::Device`], with [`Length`](evariste_backend::Error::Length) unless there are a root and an entry of the
-    /// mask for each element, with [`WrongDevice`](evariste_backend::Error::WrongDevice) if one of the three or the
-    /// queue is of another device, with [`TooLarge`](evariste_backend::Error::TooLarge) for more than 2^31 elements or
-    /// if the program exceeds the loop iterations of a thread, or with the failure of the device.
+    /// [`Error::Device`] holds one of these:
+    /// - [`Length`](evariste_backend::Error::Length): the numbers of elements, roots and entries of the mask differ.
+    /// - [`WrongDevice`](evariste_backend::Error::WrongDevice): elements, roots, the mask or the queue are of another
+    ///   device.
+    /// - [`TooLarge`](evariste_backend::Error::TooLarge): there are more than 2^31 elements, or the program exceeds the
+    ///   loop iterations of a thread.
+    /// - Another error, if the device fails.
     pub fn nth_root<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -129,10 +134,12 @@ impl<F: RootField> NthRoot<F> {
     /// Takes the roots of elements in host memory, `None` where there is none. Waits for the device.
     ///
     /// # Errors
-    /// [`Error::Device`], with [`WrongDevice`](evariste_backend::Error::WrongDevice) if the queue is of another device,
-    /// with [`TooLarge`](evariste_backend::Error::TooLarge) for more than 2^31 elements or if the program exceeds the
-    /// loop iterations of a thread, with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no
-    /// room for [`NthRoot::required_bytes`], or with the failure of the device.
+    /// [`Error::Device`] holds one of these:
+    /// - [`WrongDevice`](evariste_backend::Error::WrongDevice): the queue is of another device.
+    /// - [`TooLarge`](evariste_backend::Error::TooLarge): there are more than 2^31 elements, or the program exceeds the
+    ///   loop iterations of a thread.
+    /// - [`OutOfMemory`](evariste_backend::Error::OutOfMemory): the device has no room for [`NthRoot::required_bytes`].
+    /// - Another error, if the device fails.
     pub fn nth_root_host(&self, a: &[F]) -> Result<Vec<Option<F>>> {
         on_host(&self.inner.device, &self.queue, a, |elements, out, mask| self.nth_root(elements, out, mask))
     }

@@ -14,11 +14,11 @@ use crate::{
     program::Program,
 };
 
-/// Takes square roots of the elements of a buffer on one device, one thread an element, by the algorithm that suits the
-/// prime ([`Method`]).
+/// Takes square roots of the elements of a buffer on one device. Each thread takes one element, by the algorithm that
+/// suits the prime ([`Method`]).
 ///
-/// The same kernel squares each root and writes a mask: 1 where there is a root, and 0 where there is none and the
-/// output is zero. The multiplications and squarings for one element, all included:
+/// The same kernel squares each root and writes a mask: 1 where there is a root, otherwise 0 and an output of zero. The
+/// multiplications and squarings for one element, all included:
 ///
 /// | Field | n | Method | Cost |
 /// |---|---|---|---|
@@ -128,9 +128,10 @@ impl<F: RootField> Sqrt<F> {
     /// Makes a plan with the default configuration on a queue (`&device` is its default one). Compiles the kernel.
     ///
     /// # Errors
-    /// [`Error::Field`] if the field is neither prime nor a quadratic extension x² = β of a prime field;
-    /// [`Error::Square`] if β is a square; [`Error::Modulus`] if the modulus is no prime; [`Error::Device`] if the
-    /// kernel does not compile, if the device has no room for the tables, or if it fails.
+    /// - [`Error::Field`]: the field is neither prime nor a quadratic extension x² = β of a prime field.
+    /// - [`Error::Square`]: β is a square.
+    /// - [`Error::Modulus`]: the modulus is no prime.
+    /// - [`Error::Device`]: the kernel does not compile, or the device has no room for the tables or fails.
     pub fn new(queue: impl Into<Queue>) -> Result<Self> {
         Self::with_config(queue, SqrtConfig::default())
     }
@@ -139,10 +140,12 @@ impl<F: RootField> Sqrt<F> {
     /// kernels.
     ///
     /// # Errors
-    /// [`Error::Method`] if the method is not for this prime; [`Error::Field`] if the field is neither prime nor a
-    /// quadratic extension x² = β of a prime field, or if a method is given for an extension; [`Error::Square`] if the
-    /// Z of the configuration or β is a square; [`Error::Modulus`] if the modulus is no prime; [`Error::Device`] if the
-    /// kernel does not compile, if the device has no room for the tables, or if it fails.
+    /// - [`Error::Method`]: the method is not for this prime.
+    /// - [`Error::Field`]: the field is neither prime nor a quadratic extension x² = β of a prime field. Or it is an
+    ///   extension, and the configuration has a method.
+    /// - [`Error::Square`]: the Z of the configuration or β is a square.
+    /// - [`Error::Modulus`]: the modulus is no prime.
+    /// - [`Error::Device`]: the kernel does not compile, or the device has no room for the tables or fails.
     pub fn with_config(queue: impl Into<Queue>, config: SqrtConfig<F>) -> Result<Self> {
         let queue = queue.into();
         let programs = Programs::<F>::new()?;
@@ -173,8 +176,8 @@ impl<F: RootField> Sqrt<F> {
         Self { queue: queue.clone(), inner: Arc::clone(&self.inner) }
     }
 
-    /// Returns the kernels of a configuration, for compiling them ahead; none for a field or a method that
-    /// [`Sqrt::with_config`] refuses.
+    /// Returns the kernels of a configuration, so that you can compile them ahead. The list is empty for a field or a
+    /// method that [`Sqrt::with_config`] refuses.
     #[doc(hidden)]
     pub fn kernels(config: &SqrtConfig<F>) -> Vec<KernelSpec> {
         let Ok(programs) = Programs::<F>::new() else { return Vec::new() };
@@ -202,8 +205,8 @@ impl<F: RootField> Sqrt<F> {
         self.inner.method
     }
 
-    /// Returns the number of multiplications and squarings that [`Sqrt::sqrt`] takes for one element, with the check;
-    /// the expected number for methods that search.
+    /// Returns the number of multiplications and squarings that [`Sqrt::sqrt`] takes for one element, with the check.
+    /// For methods that search it is the expected number.
     pub fn products(&self) -> u64 {
         self.inner.products
     }
@@ -213,8 +216,8 @@ impl<F: RootField> Sqrt<F> {
         self.inner.non_residue
     }
 
-    /// Returns the most bytes of device memory that a call for `len` elements allocates: [`Sqrt::sqrt_host`] the
-    /// elements, the roots and the mask. Calls on views allocate nothing.
+    /// Returns the most bytes of device memory that a call for `len` elements allocates. [`Sqrt::sqrt_host`] allocates
+    /// the elements, the roots and the mask. Calls on views allocate nothing.
     pub fn required_bytes(&self, len: usize) -> u64 {
         host_bytes::<F>(len)
     }
@@ -222,10 +225,13 @@ impl<F: RootField> Sqrt<F> {
     /// Writes a root of each element, `out[i]² = a[i]`, and `mask[i] = 1`. Where there is no root, both are 0.
     ///
     /// # Errors
-    /// [`Error::Device`], with [`Length`](evariste_backend::Error::Length) unless there are a root and an entry of the
-    /// mask for each element, with [`WrongDevice`](evariste_backend::Error::WrongDevice) if one of the three or the
-    /// queue is of another device, with [`TooLarge`](evariste_backend::Error::TooLarge) for more than 2^31 elements or
-    /// if the method exceeds the loop iterations of a thread, or with the failure of the device.
+    /// [`Error::Device`] holds one of these:
+    /// - [`Length`](evariste_backend::Error::Length): the numbers of elements, roots and entries of the mask differ.
+    /// - [`WrongDevice`](evariste_backend::Error::WrongDevice): elements, roots, the mask or the queue are of another
+    ///   device.
+    /// - [`TooLarge`](evariste_backend::Error::TooLarge): there are more than 2^31 elements, or the method exceeds the
+    ///   loop iterations of a thread.
+    /// - Another error, if the device fails.
     pub fn sqrt<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -237,17 +243,26 @@ impl<F: RootField> Sqrt<F> {
         self.launch(&self.inner.roots, &[a], Some(out), mask)
     }
 
-    /// Takes roots of quotients as `sqrt_ratio` of RFC 9380 does (appendix F.2.1): `out[i]² = u[i] / v[i]` and
-    /// `mask[i] = 1` if the quotient is a square, otherwise `out[i]² = Z · u[i] / v[i]` and `mask[i] = 0`, with Z of
-    /// the [`SqrtConfig`]. If v is 0, `out[i]` is 0, and the mask says whether u is 0. It needs no inversion, and costs
-    /// about n + n / 6 products more than a root by [`Method::Table`].
+    /// Takes roots of quotients as `sqrt_ratio` of RFC 9380 does (appendix F.2.1), with Z of the [`SqrtConfig`]:
+    ///
+    /// - If the quotient is a square, `out[i]² = u[i] / v[i]` and `mask[i] = 1`.
+    /// - Otherwise `out[i]² = Z · u[i] / v[i]` and `mask[i] = 0`.
+    /// - If v is 0, `out[i]` is 0, and the mask says whether u is 0.
+    ///
+    /// It needs no inversion, and costs about n + n / 6 products more than a root by [`Method::Table`].
     ///
     /// # Errors
     /// [`Error::Field`] if the field is an extension. [`Error::Device`] at the first call if the kernel does not
-    /// compile; with [`Length`](evariste_backend::Error::Length) unless there are a denominator, a root and an entry of
-    /// the mask for each numerator, with [`WrongDevice`](evariste_backend::Error::WrongDevice) if one of the four or
-    /// the queue is of another device, with [`TooLarge`](evariste_backend::Error::TooLarge) for more than 2^31 elements
-    /// or if the program exceeds the loop iterations of a thread, or with the failure of the device.
+    /// compile.
+    ///
+    /// [`Error::Device`] at any call holds one of these:
+    /// - [`Length`](evariste_backend::Error::Length): the numbers of numerators, denominators, roots and entries of the
+    ///   mask differ.
+    /// - [`WrongDevice`](evariste_backend::Error::WrongDevice): numerators, denominators, roots, the mask or the queue
+    ///   are of another device.
+    /// - [`TooLarge`](evariste_backend::Error::TooLarge): there are more than 2^31 elements, or the program exceeds the
+    ///   loop iterations of a thread.
+    /// - Another error, if the device fails.
     pub fn sqrt_ratio<'a>(
         &self,
         u: impl Into<View<'a, Mont<F>>>,
@@ -265,15 +280,18 @@ impl<F: RootField> Sqrt<F> {
         self.launch(loaded, &[u, v], Some(out), mask)
     }
 
-    /// Computes the quadratic character of each element, the Legendre symbol in a prime field, by an exponentiation by
-    /// (p − 1) / 2: `symbols[i]` is 1 for a square, 0 for 0, and `u32::MAX` (−1) for a non-residue.
+    /// Computes the quadratic character of each element, the Legendre symbol in a prime field. `symbols[i]` is 1 for a
+    /// square, 0 for 0, and `u32::MAX` (−1) for a non-residue. It takes an exponentiation by (p − 1) / 2.
     ///
     /// # Errors
-    /// [`Error::Device`] at the first call if the kernel does not compile; with
-    /// [`Length`](evariste_backend::Error::Length) unless there is a symbol for each element, with
-    /// [`WrongDevice`](evariste_backend::Error::WrongDevice) if one of both or the queue is of another device, with
-    /// [`TooLarge`](evariste_backend::Error::TooLarge) for more than 2^31 elements or if the exponentiation exceeds the
-    /// loop iterations of a thread, or with the failure of the device.
+    /// [`Error::Device`] at the first call if the kernel does not compile.
+    ///
+    /// [`Error::Device`] at any call holds one of these:
+    /// - [`Length`](evariste_backend::Error::Length): there is not one symbol for each element.
+    /// - [`WrongDevice`](evariste_backend::Error::WrongDevice): elements, symbols or the queue are of another device.
+    /// - [`TooLarge`](evariste_backend::Error::TooLarge): there are more than 2^31 elements, or the exponentiation
+    ///   exceeds the loop iterations of a thread.
+    /// - Another error, if the device fails.
     pub fn legendre<'a>(&self, a: impl Into<View<'a, Mont<F>>>, symbols: impl Into<ViewMut<'a, u32>>) -> Result<()> {
         let (a, symbols) = (a.into(), symbols.into());
         self.queue.expect_device(self.inner.queue.device())?;
@@ -285,10 +303,12 @@ impl<F: RootField> Sqrt<F> {
     /// Takes the roots of elements in host memory, `None` for non-residues. Waits for the device.
     ///
     /// # Errors
-    /// [`Error::Device`], with [`WrongDevice`](evariste_backend::Error::WrongDevice) if the queue is of another device,
-    /// with [`TooLarge`](evariste_backend::Error::TooLarge) for more than 2^31 elements or if the method exceeds the
-    /// loop iterations of a thread, with [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no
-    /// room for [`Sqrt::required_bytes`], or with the failure of the device.
+    /// [`Error::Device`] holds one of these:
+    /// - [`WrongDevice`](evariste_backend::Error::WrongDevice): the queue is of another device.
+    /// - [`TooLarge`](evariste_backend::Error::TooLarge): there are more than 2^31 elements, or the method exceeds the
+    ///   loop iterations of a thread.
+    /// - [`OutOfMemory`](evariste_backend::Error::OutOfMemory): the device has no room for [`Sqrt::required_bytes`].
+    /// - Another error, if the device fails.
     pub fn sqrt_host(&self, a: &[F]) -> Result<Vec<Option<F>>> {
         on_host(self.inner.queue.device(), &self.queue, a, |elements, out, mask| self.sqrt(elements, out, mask))
     }

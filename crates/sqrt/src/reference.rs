@@ -5,8 +5,8 @@ use num_bigint::BigUint;
 
 use crate::RootChoice;
 
-/// Takes the root of `x` that is chosen, by arkworks; `None` if there is none. Does not end for some fields whose
-/// configured generator is a square, as arkworks' roots do not.
+/// Takes the chosen root of `x`, by arkworks; `None` if there is none. Does not end for some fields whose configured
+/// generator is a square, as arkworks' roots do not.
 pub fn root<F: Field>(x: F, choice: RootChoice) -> Option<F> {
     let root = x.sqrt()?;
     Some(match choice {

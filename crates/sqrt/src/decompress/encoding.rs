@@ -7,22 +7,21 @@ use crate::{
     error::{Error, Result},
 };
 
-/// How a point is written as bytes: by its x and by flags.
+/// The encoding of a point as bytes: its x, and flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Encoding {
     /// The encoding of BLS12-381 in ZCash, Ethereum and the drafts of the CFRG: big-endian, the highest coefficient
-    /// first. The highest bits of the first byte are the flags: compressed (always set), infinity, and y is the larger
+    /// first. The flags are the highest bits of the first byte: compressed (always set), infinity, and y is the larger
     /// root.
     Zcash,
-    /// arkworks' encoding of curves in short Weierstrass form: little-endian, the lowest coefficient first. The highest
-    /// bits of the last byte are the flags: y is the larger root, and infinity. For BLS12-381 arkworks uses ZCash's
+    /// arkworks' encoding of curves in short Weierstrass form: little-endian, the lowest coefficient first. The flags
+    /// are the highest bits of the last byte: y is the larger root, and infinity. For BLS12-381 arkworks uses ZCash's
     /// encoding instead.
     ///
-    /// Bits outside coordinates and flags must be 0, so that a point has one encoding; otherwise the bytes are
-    /// [`PointError::NotCanonical`](crate::PointError::NotCanonical). arkworks ignores six bits of the 33rd byte for
-    /// Pallas, Vesta and other curves over primes of 255 and 256 bits, where the flags take a byte more than the
-    /// coordinate.
+    /// Bits outside coordinates and flags must be 0, so that a point has one encoding. Otherwise the bytes are
+    /// [`PointError::NotCanonical`](crate::PointError::NotCanonical). Over primes of 255 and 256 bits the flags take a
+    /// byte more than the coordinate. arkworks ignores six bits of that 33rd byte for Pallas, Vesta and other curves.
     Arkworks,
 }
 
