@@ -206,7 +206,8 @@ impl Jacobi {
     ///
     /// # Errors
     /// [`Error::Device`] holds one of these. With the first three, nothing is written.
-    /// - [`DeviceError::Length`]: a symbol lacks its index, or its [`limbs`](Jacobi::limbs) words of a value.
+    /// - [`DeviceError::Length`]: there is not one index, or there are not [`limbs`](Jacobi::limbs) words of values,
+    ///   for each symbol.
     /// - [`DeviceError::WrongDevice`]: indices, values, symbols or the queue are of another device.
     /// - [`DeviceError::TooLarge`]: one batch of divsteps exceeds the loop iterations of a thread.
     /// - [`DeviceError::OutOfMemory`]: the device has no room for the scratch.

@@ -257,8 +257,8 @@ impl ModSqrt {
     ///
     /// # Errors
     /// [`Error::Device`] holds one of these. With the first three, nothing is written.
-    /// - [`DeviceError::Length`]: an entry of the mask lacks its index, or its [`limbs`](ModSqrt::limbs) words of a
-    ///   value or a root.
+    /// - [`DeviceError::Length`]: there is not one index for each entry of the mask, or values or roots have other than
+    ///   [`limbs`](ModSqrt::limbs) words for each.
     /// - [`DeviceError::WrongDevice`]: indices, values, roots, the mask or the queue are of another device.
     /// - [`DeviceError::TooLarge`]: one multiplication exceeds the loop iterations of a thread.
     /// - [`DeviceError::OutOfMemory`]: the device has no room for the scratch.
@@ -306,7 +306,8 @@ impl ModSqrt {
     /// - [`DeviceError::Unavailable`]: the compiler is missing.
     ///
     /// [`Error::Device`] at any call holds one of these. With the first three, nothing is written.
-    /// - [`DeviceError::Length`]: a symbol lacks its index, or its [`limbs`](ModSqrt::limbs) words of a value.
+    /// - [`DeviceError::Length`]: there is not one index, or there are not [`limbs`](ModSqrt::limbs) words of values,
+    ///   for each symbol.
     /// - [`DeviceError::WrongDevice`]: indices, values, symbols or the queue are of another device.
     /// - [`DeviceError::TooLarge`]: one batch of divsteps exceeds the loop iterations of a thread.
     /// - [`DeviceError::OutOfMemory`]: the device has no room for the scratch.
