@@ -99,8 +99,8 @@ impl Aes {
             let first = at + start - if target == Target::Fresh { to } else { 0 };
             let part = dst.view_mut(first..at + start + now)?;
             let args = &mut [Arg::read(src.view(start..start + now)?), Arg::write(part)];
-            // SAFETY: the words of both views are as many as the parameters say, and what is fresh has nothing around
-            // the view that anyone needs.
+            // SAFETY: the words of both views are those that the parameters name. Fresh memory has nothing around the
+            // view that anyone needs.
             unsafe { kernel.launch(self.queue(), groups, &params, args) }?;
             *done += now;
         }

@@ -23,7 +23,7 @@ const MAX_LINKS: usize = 40;
 /// Bytes of a target's name that the name beside it begins with: systems take 255 in all.
 const NAME_BYTES: usize = 100;
 
-/// Names beside a target that are tried: as many files may be written to it at once.
+/// Names beside a target that are tried: the number of programs that may write a file to it at once.
 const NAMES: usize = 1000;
 
 /// Of these, those that are looked at for what others left behind.
@@ -195,8 +195,8 @@ fn is_kept(_: &File) -> bool {
     true
 }
 
-/// Removes files of this user for the same target that no program works on: whoever wrote them was ended. What cannot
-/// be found out stays, and so does what is being read.
+/// Removes files of this user for the same target that no program works on: the program that wrote them was ended. What
+/// cannot be found out stays, and so does what is being read.
 #[cfg(unix)]
 fn remove_left_behind(target: &Path, source: &File) {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};

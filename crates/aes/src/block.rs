@@ -34,7 +34,7 @@ impl Counter {
     }
 }
 
-/// A counter block plus n, as a big-endian number of as many bits as count.
+/// A counter block plus n. The bits that count are a big-endian number.
 pub(crate) fn add_counter(counter: [u8; BLOCK], n: u128, width: Counter) -> [u8; BLOCK] {
     let value = u128::from_be_bytes(counter);
     let low = u128::from(u32::MAX);

@@ -15,7 +15,8 @@ use crate::{
     plan::{Aes, key},
 };
 
-/// Blocks that one launch chains in CBC encryption, for the same reason, and since emulated GPUs end long loops.
+/// Blocks that one launch chains in CBC encryption: systems end launches that take long, and emulated GPUs end long
+/// loops.
 const MAX_CHAIN: u32 = 1 << 11;
 
 /// Cipher block chaining (NIST SP 800-38A, 6.2), without padding. Decryption works on all blocks at once. Encryption

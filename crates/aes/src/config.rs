@@ -94,7 +94,7 @@ const MAX_CHUNK: usize = 64 << 20;
 /// Blocks of one launch, so that 32-bit numbers hold all that kernels compute.
 const MAX_LAUNCH: u64 = 1 << 31;
 
-/// Blocks that each launch has at least, if there are so many: one thread's of any method.
+/// Blocks that each launch has at least, if the data has them: one thread's of any method.
 const MIN_LAUNCH: u64 = 8;
 
 /// The choices that a plan is made with.

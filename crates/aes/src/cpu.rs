@@ -23,7 +23,7 @@ pub(crate) const GRAIN: usize = 32 << 10;
 /// and 9 on one.
 pub(crate) const SERIAL: usize = 128 << 10;
 
-/// Bytes from which on 32 blocks at a time are faster than as many as there are.
+/// Bytes from which a step of 32 blocks is faster than one of the actual blocks.
 #[cfg(target_arch = "x86_64")]
 const LANES: usize = 128;
 
@@ -102,7 +102,7 @@ pub(crate) fn cbc_decrypt(cipher: &HostCipher, iv: [u8; BLOCK], data: &mut [u8])
     in_parallel(data, GRAIN, |(i, chunk)| one(if i == 0 { iv } else { previous[i - 1] }, chunk));
 }
 
-/// Sectors of XTS whose tweaks are encrypted together: as many as keep a processor's instructions for it busy.
+/// Sectors of XTS whose tweaks are encrypted together: enough to keep a processor's instructions for it busy.
 const SECTORS: usize = 16;
 
 /// Room for the tweaks of neighbouring blocks. To zero it takes as long as some blocks do: so it serves many sectors.

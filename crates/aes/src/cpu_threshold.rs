@@ -14,7 +14,7 @@ use crate::{
     xts::Xts,
 };
 
-/// Slices shorter than this are the CPU's without measuring: it encrypts as much before a launch and two copies are
+/// Slices shorter than this are the CPU's without measuring: it has encrypted them before a launch and two copies are
 /// done.
 const SHORT: usize = 1 << 16;
 

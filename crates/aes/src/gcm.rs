@@ -576,8 +576,8 @@ fn expect_message(nonce: &[u8], aad: &[u8], len: usize) -> Result<()> {
     Ok(())
 }
 
-/// Does work over so many messages on a thread of the pool, if they are several tasks: entering it at each of many
-/// steps takes longer than the steps.
+/// Does work over a number of messages on a thread of the pool, if they are several tasks. Entering the pool at each of
+/// many steps takes longer than the steps.
 fn in_pool<T: Send>(messages: usize, work: impl FnOnce() -> T + Send) -> T {
     match messages {
         ..=GRAIN => work(),

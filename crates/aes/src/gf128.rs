@@ -18,8 +18,8 @@ pub(crate) fn to_bytes(x: u128) -> [u8; 16] {
     x.to_le_bytes().map(u8::reverse_bits)
 }
 
-/// The product of two polynomials of 32 bits: integer products of bits that lie four apart, of which at most 8 add up
-/// and do not carry into each other, so that no lookup and no branch depends on the factors.
+/// The product of two polynomials of 32 bits, by integer products of bits that lie four apart. At most 8 of these add
+/// up and do not carry into each other, so that no lookup and no branch depends on the factors.
 fn multiply_32(a: u32, b: u32) -> u64 {
     const HOLES: u32 = 0x1111_1111;
     const WIDE: u64 = 0x1111_1111_1111_1111;

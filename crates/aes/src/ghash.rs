@@ -145,7 +145,7 @@ impl HashKey {
         let before_last = segment * before.len() as u64;
         let step = Zeroizing::new(gf128::power(&*self.squares, segment));
         let sum = match before.len() {
-            // A key takes as long to expand as so many products.
+            // Expanding a key takes the time of a hundred products.
             ..100 => {
                 let add = |sum, part: &[u8; BLOCK]| gf128::multiply(sum, *step) ^ gf128::from_bytes(*part);
                 Sum::new(gf128::to_bytes(before.iter().fold(0, add)))
@@ -369,7 +369,7 @@ mod lanes {
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn load(bytes: &[u8; 64]) -> __m512i {
-        // SAFETY: the reference is to as many bytes as are loaded.
+        // SAFETY: the reference covers the loaded bytes.
         unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
     }
 
@@ -429,7 +429,7 @@ pub(crate) mod tests {
         }
 
         unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-            // SAFETY: so many bytes are allocated, and `alloc` has written them all.
+            // SAFETY: `layout.size()` bytes are allocated, and `alloc` has written them all.
             let bytes = unsafe { std::slice::from_raw_parts(memory, layout.size()) };
             let (_, words, _) = bytemuck::pod_align_to::<u8, u128>(bytes);
             for word in words {

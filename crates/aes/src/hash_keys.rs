@@ -25,18 +25,18 @@ use crate::{
 /// Messages that one launch of GHASH takes.
 const MAX_HASHED: usize = 1 << 24;
 
-/// Segments that data is cut into for GHASH, if it is long enough: as many as keep a device busy, and as few as the
-/// host puts together in microseconds.
+/// Segments into which GHASH cuts data, if it is long enough: enough to keep a device busy, and few enough for the host
+/// to put together in microseconds.
 const MAX_SEGMENTS: u64 = 1 << 11;
 
-/// Blocks that a workgroup hashes at a time at least, if there are so many.
+/// Blocks that a workgroup hashes at a time at least, if the data has them.
 const MIN_HASHED: u64 = 1 << 11;
 
 /// Blocks of a message of a batch that are one segment in any case: putting together costs the host as much as it
 /// gains.
 const MIN_CUT: u64 = 1 << 10;
 
-/// Blocks of a segment of a batch at most: as many strides as one launch has.
+/// Blocks of a segment of a batch at most: the strides of one launch.
 const MAX_SEGMENT: u64 = MAX_STRIDES * THREADS as u64;
 
 /// The keys of GHASH of a plan, on the host and on its device.
@@ -82,8 +82,8 @@ impl HashKeys {
         Ok(self.kernel.get(device, || kernels::ghash(device.info(), Arc::clone(&self.keys)))?)
     }
 
-    /// Has `done` read so many sums that `launch` writes on a queue, as they lie in memory, and gives it what `launch`
-    /// gave.
+    /// Launches the writes of `count` sums by `launch` on a queue. Calls `done` with the result of `launch` and with
+    /// the sums, as they lie in memory.
     pub(crate) fn read<M, T>(
         &self,
         queue: &Queue,
@@ -92,7 +92,7 @@ impl HashKeys {
         done: impl FnOnce(M, &[[u8; BLOCK]]) -> T,
     ) -> Result<T> {
         let (device, bytes) = (self.powers.device(), count * BLOCK);
-        // Who finds the place taken uses one of its own.
+        // A call that finds the place taken uses one of its own.
         let mut own = None;
         let mut shared = self.place.try_lock();
         let place = shared.as_deref_mut().unwrap_or(&mut own);
@@ -154,19 +154,20 @@ impl Aes {
         let launch = |out: &mut Buffer<u8>| {
             // There are no messages: the tables' first words stand in for them, unread.
             let args = &mut [Arg::read(data), Arg::read(&self.plan.tables), Arg::read(powers), Arg::write(out)];
-            // SAFETY: the data has so many words; there is an output for each segment; the key has powers.
+            // SAFETY: the data has the words that the parameters name; there is an output for each segment; the key has
+            // powers.
             Ok(unsafe { kernel.launch(self.queue(), self.hash_groups(count), &params, args) }?)
         };
         keys.read(self.queue(), count as usize, launch, |(), sums| keys.key(key).join_segments(sums, segment, blocks))
     }
 
-    /// Blocks of the segments that so many blocks are cut into.
+    /// Blocks of a segment, for data of a number of blocks.
     fn segment_of(&self, blocks: u64) -> u64 {
         let at_once = u64::from(kernels::hashed_at_once(self.plan.device.info()));
         blocks.div_ceil(MAX_SEGMENTS).max(MIN_HASHED / at_once).next_multiple_of(THREADS.into())
     }
 
-    /// Workgroups that hash so many segments.
+    /// Workgroups that hash a number of segments.
     fn hash_groups(&self, segments: u64) -> u64 {
         let info = self.plan.device.info();
         match kernels::hashed_at_once(info) {

@@ -18,7 +18,7 @@ pub(crate) enum BlockCipher {
     Aes256(Aes256),
 }
 
-/// Evaluates an expression with the cipher of whichever size.
+/// Evaluates an expression with the cipher of its size.
 macro_rules! with_cipher {
     ($cipher:expr, $c:ident => $body:expr) => {
         match &$cipher.blocks {

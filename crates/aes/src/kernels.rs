@@ -24,7 +24,7 @@ pub(crate) const THREADS: u32 = 256;
 /// Threads of a warp of CUDA.
 pub(crate) const WARP: u32 = 32;
 
-/// Threads of a workgroup of the kernels with tables in CUDA, and of the CTR kernel where devices take so many: the
+/// Threads of a workgroup of the kernels with tables in CUDA, and of the CTR kernel where devices take this number: the
 /// round keys of AES-256 stay in 128 registers a thread.
 const TABLE_THREADS: u32 = 512;
 
@@ -45,7 +45,7 @@ pub(crate) type Ciphers = Arc<[HostCipher]>;
 /// Rounds of AES-256.
 const MAX_ROUNDS: u64 = 14;
 
-/// Turns that the tweak of a block of a sector of so many takes.
+/// Turns that the tweak of a block takes, in a sector of a number of blocks.
 fn tweak_turns(blocks: u32) -> u64 {
     loop_turns(u64::from(blocks / 32), 0) + loop_turns(32, 0)
 }
@@ -297,7 +297,7 @@ impl Shape {
         loop_turns(u64::from(self.shared_bytes() / 4).div_ceil(threads.into()), 0) + loop_turns(u32::BITS.into(), 0)
     }
 
-    /// Turns of as many blocks as a thread takes at a time.
+    /// Turns of the blocks that a thread takes at a time.
     fn turns_of_blocks(self) -> u64 {
         let ciphers = if self.sliced() { 1 } else { self.per_thread() };
         u64::from(ciphers) * loop_turns(MAX_ROUNDS, 0)
@@ -371,7 +371,7 @@ pub(crate) fn ghash(info: &DeviceInfo, keys: Arc<Vec<HashKey>>) -> KernelSpec {
     let body = move |params: &GhashParams, [data, messages, _, out]: &mut [CpuArg<'_>; 4]| {
         cpu_kernels::ghash_kernel(params, data.read(), messages.read(), &keys, out.write());
     };
-    // A message of a batch takes as many turns as a launch has strides at most.
+    // A message of a batch takes at most the turns of a launch's strides.
     let turns = |params: &GhashParams| {
         let own = if params.segment == 0 { MAX_STRIDES } else { params.segment.div_ceil(THREADS).into() };
         loop_turns(own, 0) + loop_turns(THREADS.ilog2().into(), 0)

@@ -286,7 +286,7 @@ mod tests {
         assert!((2_000..38_000).contains(&refused), "{refused}");
     }
 
-    /// Whoever finds the memory of hashes taken is told the same.
+    /// A thread that finds the memory of hashes taken gets the same answer.
     #[test]
     fn threads_that_check_at_once_do_not_mix_their_streams() {
         let aes = Aes::new(&Device::cpu(), &[1; 16]).unwrap();

@@ -165,7 +165,7 @@ fn encrypt<const ROUNDS: usize>(
     let last = key(ROUNDS);
     for (part, block) in data.as_chunks_mut::<64>().0.iter_mut().zip(blocks) {
         let sum = _mm512_xor_si512(load(part), _mm512_aesenclast_epi128(block, last));
-        // SAFETY: the reference is to as many bytes as are stored.
+        // SAFETY: the reference covers the stored bytes.
         unsafe { _mm512_storeu_si512(part.as_mut_ptr().cast(), sum) };
     }
 }
@@ -173,6 +173,6 @@ fn encrypt<const ROUNDS: usize>(
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn load(bytes: &[u8; 64]) -> __m512i {
-    // SAFETY: the reference is to as many bytes as are loaded.
+    // SAFETY: the reference covers the loaded bytes.
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }

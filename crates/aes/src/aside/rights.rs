@@ -6,8 +6,8 @@ use std::{
     path::Path,
 };
 
-/// Gives a file the owner, the group and the rights of another, as far as the system lets and `cp -p` does: who may not
-/// give a file away writes one of their own, for which rights of others are not meant.
+/// Gives a file the owner, the group and the rights of another, as far as the system lets and `cp -p` does: a user who
+/// may not give a file away writes one of their own, for which rights of others are not meant.
 #[cfg(unix)]
 pub(super) fn keep_rights(file: &File, replaced: &Metadata, target: &Path) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};

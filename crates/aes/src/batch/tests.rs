@@ -28,7 +28,7 @@ fn data(device: &Device) -> Buffer<u8> {
     device.upload::<u8>(&bytes).unwrap()
 }
 
-/// As one launch, and as many.
+/// Messages in one launch, and in several.
 fn plans() -> [Aes; 2] {
     [u64::MAX, 1 << 12].map(|launch_bytes| {
         let config = AesConfig::default().launch_bytes(launch_bytes);
