@@ -285,7 +285,7 @@ impl SymbolKernel {
             as u64
     }
 
-    /// The symbols of values for moduli of at most so many bits, which stand at word [`HEAD`] of their constants.
+    /// The symbols of values for moduli of at most `bits` bits, which stand at word [`HEAD`] of their constants.
     pub(crate) fn run(
         &self,
         queue: &Queue,
@@ -340,7 +340,7 @@ impl SymbolKernel {
                     Arg::write(&mut state),
                     Arg::write(symbols.view_mut(at..end)?),
                 ];
-                // SAFETY: the views have `len` elements of `limbs` limbs, `state` has room for as many, every modulus
+                // SAFETY: the views have `len` elements of `limbs` limbs, and `state` has room for `len`. Every modulus
                 // that is looked at has its limbs behind `HEAD`, and threads without an element touch none.
                 unsafe { self.kernel.launch(queue, params.len.div_ceil(threads(self.limbs)).into(), &params, args) }?;
             }
@@ -436,7 +436,7 @@ fn cpu(limbs: usize, params: &Params, [constants, indices, values, _, symbols]: 
     );
 }
 
-/// The symbol (g / f), for numbers with a word of their sign above, by so many batches of divsteps. Both are used up.
+/// The symbol (g / f), for numbers with a word of their sign above, by `batches` batches of divsteps. Overwrites both.
 fn symbol_of(f: &mut [u64], g: &mut [u64], batches: u32) -> u32 {
     let words = f.len() - 1;
     let (mut delta, mut flips) = (1, 0);
@@ -495,10 +495,10 @@ fn divsteps_of(delta: &mut i64, mut f: u64, mut g: u64) -> DivstepBatch {
     DivstepBatch { matrix: [u, v, q, r], flips, turns, negative }
 }
 
-/// What the signs of a batch do to the symbol, which is of |f|: −1 for each time that f > 0 > g change places, so that
-/// f becomes negative. While f is 1 and g nearly 0, `turns` are the changes of the sign of f. No step takes a pair past
-/// another one, since the matrices have positive determinants: so the changes for (f, g) are as many, or if they cannot
-/// be by the last sign, one fewer for a pair on the left of (1, 0) and one more for one on its right.
+/// The effect of a batch's signs on the symbol, which is that of |f|: −1 for each time that f > 0 > g change places, so
+/// that f becomes negative. While f is 1 and g nearly 0, `turns` are the changes of the sign of f. No step takes a pair
+/// past another one, since the matrices have positive determinants. So (f, g) has the same number of changes. If its
+/// last sign excludes that number, a pair on the left of (1, 0) has one fewer, and a pair on its right one more.
 fn turns_of(batch: &DivstepBatch, [f_sign, g_sign]: [u64; 2], last_sign: u64) -> u64 {
     let others = (last_sign ^ f_sign) & 1 ^ batch.negative;
     let more = if f_sign == g_sign { others.wrapping_neg() } else { others };

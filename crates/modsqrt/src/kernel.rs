@@ -17,7 +17,7 @@ use crate::{
     steps::{ARGUMENT_BITS, BITS, HEAD, MULTIPLICATIONS, SLOTS, Step, TABLE, WINDOW, section},
 };
 
-/// Threads of a multiprocessor at once: with the registers of 32 limbs a thread, as many fit one with CUDA.
+/// Threads of a multiprocessor at once: with CUDA, this number fits one with the registers of 32 limbs a thread.
 const RESIDENT: u32 = 384;
 
 /// Threads of a workgroup: for long elements, which threads share here, so few that a small batch is divided among all
@@ -140,7 +140,7 @@ impl RootKernel {
         batch_len(self.device.info(), self.limbs, state_words(self.limbs))
     }
 
-    /// Bytes of scratch for so many elements.
+    /// Bytes of scratch for `len` elements.
     pub(crate) fn required_bytes(&self, len: usize) -> u64 {
         4 * (state_words(self.limbs) * len.min(self.batch_len())) as u64
     }
@@ -148,10 +148,12 @@ impl RootKernel {
     /// Runs a program on all elements, in launches of some elements and some steps.
     ///
     /// # Errors
-    /// [`DeviceError::Length`] unless values and output have the limbs of as many elements as the mask has entries;
-    /// [`DeviceError::WrongDevice`] if one of the buffers lies on another device; [`DeviceError::TooLarge`] if not even
-    /// one step of one element fits what a thread may do; [`DeviceError::OutOfMemory`] if there is no room for the
-    /// slots, [`DeviceError::Driver`] if a call of the driver fails, [`DeviceError::Lost`] if the device is gone.
+    /// - [`DeviceError::Length`]: values or output have other than the limbs of an element for each entry of the mask.
+    /// - [`DeviceError::WrongDevice`]: one of the buffers lies on another device.
+    /// - [`DeviceError::TooLarge`]: one step of one element exceeds the work of a thread.
+    /// - [`DeviceError::OutOfMemory`]: there is no room for the slots.
+    /// - [`DeviceError::Driver`]: a call of the driver fails.
+    /// - [`DeviceError::Lost`]: the device is gone.
     pub(crate) fn run(&self, queue: &Queue, program: &StepList, batch: Batch<'_>) -> Result<()> {
         let Batch { constants, indices, values, mut out, mut mask, choice } = batch;
         self.device.expect_same("the moduli", constants.words.device())?;
@@ -200,9 +202,9 @@ impl RootKernel {
                     Arg::write(out),
                     Arg::write(mask.view_mut(at..end)?),
                 ];
-                // SAFETY: the views have `len` elements of `limbs` limbs, `state` has slots for as many, steps name
-                // slots below SLOTS and sections that the constants of every modulus have, and threads without an
-                // element touch none.
+                // SAFETY: the views have `len` elements of `limbs` limbs, and `state` has slots for `len`. Steps name
+                // slots below SLOTS and sections that the constants of every modulus have. Threads without an element
+                // touch none.
                 unsafe { self.kernel.launch(queue, groups, &params, args) }?;
             }
         }
@@ -226,8 +228,8 @@ const fn state_words(limbs: usize) -> usize {
     SLOTS as usize * limbs
 }
 
-/// Elements of one launch, with so many words of each kept between launches: so many that the slots of roots are some
-/// hundred megabytes on a large GPU, whatever the length of an element.
+/// Elements of one launch, with `state_words` words of each kept between launches. The slots of roots take some hundred
+/// megabytes on a large GPU, whatever the length of an element.
 pub(crate) fn batch_len(info: &DeviceInfo, limbs: usize, state_words: usize) -> usize {
     let wanted = info.parallelism as usize * THREADS_EACH * NAMED_LIMBS / limbs.max(NAMED_LIMBS);
     let bytes = 4 * state_words;
@@ -236,7 +238,7 @@ pub(crate) fn batch_len(info: &DeviceInfo, limbs: usize, state_words: usize) -> 
     (wanted.min(most) / 64 * 64).max(1)
 }
 
-/// The kernel for moduli of so many limbs.
+/// The kernel for moduli of a number of limbs.
 pub(crate) fn spec(limbs: usize) -> KernelSpec {
     let bindings = [
         Binding::read("program", BindingType::U32),
@@ -250,7 +252,7 @@ pub(crate) fn spec(limbs: usize) -> KernelSpec {
     let body = move |params: &Params, args: &mut [CpuArg<'_>; 7]| cpu::run(limbs, params, args);
     let source = move |language| source(language, limbs);
     let step = 3 * loop_turns(limbs as u64, 0);
-    // In WGSL: rows of words and what neighbours are told, each in two places.
+    // In WGSL: rows of words and the words for neighbours, each in two places.
     let shared_bytes = if lanes(limbs) == 1 { 0 } else { 4 * 2 * (ROWS as u32 + 1) * threads(limbs) };
     KernelSpec::new("mod_run", format!("{limbs} limbs"), bindings, body, source)
         .threads(threads(limbs))

@@ -22,7 +22,7 @@ pub(crate) struct Moduli {
 }
 
 impl Moduli {
-    /// With `words` for the device, as many for each.
+    /// With `words` for the device, the same number for each modulus.
     pub(crate) fn new<'a>(
         queue: &Queue,
         values: impl Iterator<Item = &'a BoxedUint>,

@@ -20,8 +20,8 @@ pub const fn limbs(bits: u32) -> usize {
     limbs.next_multiple_of(step) as usize
 }
 
-/// Threads of a GPU that share an element: so that one holds at most 32 limbs of the modulus and of the value, and in
-/// CUDA two accumulators of as many, in its registers.
+/// Threads of a GPU that share an element. So one holds at most 32 limbs of the modulus and of the value, and in CUDA
+/// two accumulators of 32, in its registers.
 pub(crate) const fn lanes(limbs: usize) -> u32 {
     match limbs {
         0..=32 => 1,
@@ -51,7 +51,7 @@ pub(crate) fn load(limbs: &[u32]) -> BoxedUint {
     }))
 }
 
-/// Values as elements of so many limbs, one after the other.
+/// Values as elements of `limbs` limbs, one after the other.
 pub(crate) fn encode(values: &[BoxedUint], limbs: usize) -> Zeroizing<Vec<u32>> {
     let mut words = Zeroizing::new(vec![0; limbs * values.len()]);
     words.chunks_exact_mut(limbs).zip(values).for_each(|(words, value)| store(value, words));

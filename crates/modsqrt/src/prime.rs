@@ -185,8 +185,8 @@ fn non_residue(p: &BoxedUint) -> u32 {
         .unwrap_or(u32::MAX)
 }
 
-/// A random prime ≡ 3 (mod 4) of exactly `bits` bits, with the two highest set: products of two have twice as
-/// many. The next one behind a random start.
+/// A random prime ≡ 3 (mod 4) of exactly `bits` bits, with the two highest set: products of two have 2 · `bits` bits.
+/// It is the next one behind a random start.
 pub(crate) fn random(bits: u32) -> Result<Zeroizing<BoxedUint>> {
     let precision = 32 * number::limbs(bits) as u32;
     loop {

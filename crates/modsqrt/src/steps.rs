@@ -26,7 +26,7 @@ pub(crate) const SLOTS: u32 = TABLE + (1 << WINDOW);
 
 const _: () = assert!(MAX_BITS.ilog2() < 1 << WINDOW, "the recursion has a slot for each level");
 
-/// Sections of a prime's constants, of as many limbs as the prime.
+/// Sections of a prime's constants. A section has the limbs of the prime.
 pub(crate) mod section {
     /// The prime.
     pub(crate) const MODULUS: u32 = 0;
@@ -144,7 +144,7 @@ impl Step {
     }
 }
 
-/// Square roots for exponents (q − 1)/2 of so many bits, and primes of 2-adicity up to `adicity`.
+/// Square roots for exponents (q − 1)/2 of `exponent_bits` bits, and primes of 2-adicity up to `adicity`.
 pub(crate) fn roots(exponent_bits: u32, adicity: u32) -> Vec<Step> {
     let mut steps = vec![Step::Start, Step::Constant(section::SQUARE), Step::Store(VALUE)];
     power(&mut steps, exponent_bits, section::ROOT_EXPONENT);
@@ -167,7 +167,7 @@ pub(crate) fn squares() -> Vec<Step> {
     vec![Step::Start, Step::Square, Step::Constant(section::SQUARE), Step::Finish]
 }
 
-/// The power of [`VALUE`], which is in the accumulator as well, by an exponent of so many bits: fixed windows.
+/// The power of [`VALUE`], which is in the accumulator as well, by an exponent of `bits` bits: fixed windows.
 fn power(steps: &mut Vec<Step>, bits: u32, section: u32) {
     steps.extend([Step::Store(TABLE + 1), Step::LoadConstant(section::ONE), Step::Store(TABLE)]);
     let digits = bits.div_ceil(WINDOW);
