@@ -257,7 +257,7 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
                     Arg::write(&mut status),
                     Arg::write(&mut sums),
                 ];
-                // SAFETY: there are `len` points and statuses, a scalar of `bits` digits and both ends, and as many
+                // SAFETY: there are `len` points and statuses, a scalar of `bits` digits and both ends. There are `len`
                 // multiples if one launch does not do all digits, else none are touched.
                 unsafe { subgroup.kernel.launch(queue, groups, &params, args)? };
             }

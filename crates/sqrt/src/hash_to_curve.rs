@@ -203,8 +203,8 @@ impl<C: WBConfig + DeviceCurve<BaseField: RootField>> HashToCurve<C> {
         Ok(out)
     }
 
-    /// k times each point, in launches of as many digits as a thread of the device may do, and of a bounded number of
-    /// points.
+    /// k times each point, in launches of a bounded number of points. A launch takes the digits that a thread of the
+    /// device may do.
     fn multiply(
         &self,
         (scalar, bits): &(Buffer<u32>, u32),

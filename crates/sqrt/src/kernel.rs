@@ -149,7 +149,7 @@ pub(crate) fn host_bytes<F: RootField>(len: usize) -> u64 {
 /// small one less than the seconds after which systems that share it with a screen take it for hanging.
 const WORK: u64 = 1 << 31;
 
-/// Elements of a launch that takes so many products in a field for each: whole workgroups, at least one for each unit.
+/// Elements of a launch, for a number of products in a field for each: whole workgroups, at least one for each unit.
 pub(crate) fn launch_len<F: DeviceField>(info: &DeviceInfo, products: u64) -> usize {
     let each = products.max(1) * (F::LIMBS * F::LIMBS) as u64 * u64::from(THREADS);
     let groups = (WORK / each).max(1) * u64::from(info.parallelism.max(1));
@@ -264,7 +264,7 @@ fn body<F: RootField>(
     let (inputs, keep) = (if b.is_some() { 2 } else { limbs / each }, shape == Shape::Ratios);
     let outputs = shape.outputs(limbs / each);
     let width = outputs * each;
-    // What one thread does: the elements from number `first` on, as many as there are verdicts.
+    // One thread's work: the elements from number `first` on, one for each verdict.
     let run = |first: usize, mut out: Option<&mut [u32]>, verdicts: &mut [u32]| {
         let mut group = machine.group(inputs.max(outputs));
         group.want = [params.want; STEP];

@@ -101,7 +101,7 @@ impl<'a, B: DevicePrimeField> Writer<'a, B> {
         self.b.at_least(self.scratch + digits);
     }
 
-    /// r = r · g^(−⌊e / 2⌋), after [`Writer::logarithm`]: as many multiplications as there are digits.
+    /// r = r · g^(−⌊e / 2⌋), after [`Writer::logarithm`], by one multiplication for each digit.
     fn divide_by_half(&mut self) {
         let [digits, _] = self.prime.digits;
         for digit in 0..digits {

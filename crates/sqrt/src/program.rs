@@ -21,7 +21,7 @@ pub(crate) enum Operand {
     Constant(u32),
     /// The constant given, or the next one if the flag is set.
     ConstantByFlag(u32),
-    /// The constant given, or one so many further as the counter says.
+    /// The constant given, or one further by the counter.
     ConstantByCounter(u32),
     /// In a row of the table of powers, the element that a digit says.
     Table {
@@ -124,7 +124,7 @@ pub(crate) struct Columns {
     pub(crate) count: u32,
     /// (m − 1) / 2, the lowest digit first.
     pub(crate) exponent: Vec<bool>,
-    /// Constants from here on are g^(−2^e), as many as lanes look at.
+    /// Constants from here on are g^(−2^e), one for each e that lanes look at.
     pub(crate) inverses: u32,
 }
 
@@ -361,7 +361,7 @@ impl<B: DevicePrimeField> Builder<B> {
         self.at_least(table + (windows.largest / 2) as u32 + 1);
     }
 
-    /// Has at least so many slots.
+    /// Has at least `slots` slots.
     pub(crate) fn at_least(&mut self, slots: u32) {
         self.slots = self.slots.max(slots);
     }

@@ -59,8 +59,8 @@ impl<C: DeviceCurve<BaseField: RootField>> Subgroup<C> {
         Ok(subgroup)
     }
 
-    /// What each launch does for so many points: digits of the scalar from the highest on; one launch without any for a
-    /// scalar of one digit.
+    /// The digits of the scalar for each launch over `len` points, from the highest on. A scalar of one digit takes one
+    /// launch without digits.
     pub(crate) fn launches(&self, len: u32) -> impl Iterator<Item = SubgroupParams> {
         let (bits, digits) = (self.bits, self.digits);
         (0..(bits - 1).div_ceil(digits).max(1)).map(move |i| {

@@ -1,11 +1,11 @@
 //! Sze's algorithm: roots without a non-residue, given roots of unity only.
 //!
 //! Classes of u + v s with s² = a, up to factors of the field, are a group. Where a = α², (u + v α) / (u − v α) makes
-//! it the multiplicative group of the field: so classes have orders that divide p − 1, and whoever knows a class u + v
-//! s of order d > 2 has (u + v α) / (u − v α) = ζ^j for a primitive d-th root of unity ζ, hence α = u / v · (ζ^j − 1) /
-//! (ζ^j + 1). With p − 1 = 2^n p_1^(e_1) … t, a class has an order that 4 or one of the odd primes p_i divides, unless
-//! its order divides 2 t: such are 2 t classes, so that one of the first 2 t − 1 elements c has a class c + s of
-//! another order, or is a root itself.
+//! it the multiplicative group of the field: so classes have orders that divide p − 1, and a class u + v s of order d >
+//! 2 gives (u + v α) / (u − v α) = ζ^j for a primitive d-th root of unity ζ, hence α = u / v · (ζ^j − 1) / (ζ^j + 1).
+//! With p − 1 = 2^n p_1^(e_1) … t, a class has an order that 4 or one of the odd primes p_i divides, unless its order
+//! divides 2 t: such are 2 t classes, so that one of the first 2 t − 1 elements c has a class c + s of another order,
+//! or is a root itself.
 //!
 //! Sze, "On taking square roots without quadratic nonresidues over finite fields", Mathematics of Computation 80
 //! (2011), Algorithm 2.
@@ -63,8 +63,8 @@ impl<B: DevicePrimeField> Odd<B> {
     }
 }
 
-/// Elements c that are tried: where t is small, as many as one is among them whose class serves, and else so many that
-/// one in 2^64 elements is not served. A class has an order that divides 2 t with a probability of 2 t / (p − 1).
+/// Elements c that are tried. Where t is small, one of them is sure to have a class that serves. Otherwise the attempts
+/// fail for one in 2^64 elements: a class has an order that divides 2 t with a probability of 2 t / (p − 1).
 fn attempts<B: DevicePrimeField>(prime: &Prime<B>, odd: &[Odd<B>]) -> u32 {
     let order = order::<B>();
     let powers = odd.iter().fold(BigUint::from(1u8) << (prime.two_adicity - 1), |product, odd| {

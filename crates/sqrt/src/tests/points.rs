@@ -222,7 +222,7 @@ fn subgroups_are_told_from_what_is_outside() {
     check_membership::<ark_bls12_377::g2::Config>(&Device::cpu(), Encoding::Arkworks);
 }
 
-/// Members in every place of steps of which some are full, beside points that are outside, infinite or refused.
+/// Members in every place of steps, full or not, beside points that are outside, infinite or refused.
 fn check_members<C: DeviceCurve<BaseField: RootField>>(encoding: Encoding) {
     const LEN: u64 = 37;
     let mut points: Vec<Affine<C>> =

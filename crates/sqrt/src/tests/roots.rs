@@ -134,7 +134,7 @@ fn every_device_has_the_same_roots() {
     }
 }
 
-/// Fields with no column beside the root, with fewer than lanes, as many, and more; batches that end within a
+/// Fields with no column beside the root, with fewer than lanes, the same number, and more; batches that end within a
 /// workgroup.
 #[test]
 fn warps_have_the_same_roots() {
