@@ -28,7 +28,7 @@ pub(crate) struct Area {
     pub(crate) operations: &'static [Operation],
     /// Kernels that none of the operations launches on the CPU, and why.
     pub(crate) without_operation: &'static [(&'static str, &'static str)],
-    /// Operations on secrets, of which nothing stays in freed memory of the host.
+    /// Operations on secrets that leave nothing in freed memory of the host.
     pub(crate) freed: &'static [Freed],
     /// Trials that watch how work on several queues is ordered.
     pub(crate) ordered: &'static [Named],

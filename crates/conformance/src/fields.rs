@@ -35,7 +35,7 @@ impl Fp2Config for Goldilocks2Config {
     const FROBENIUS_COEFF_FP2_C1: &[Goldilocks] = &[MontFp!("1"), MontFp!("-1")];
 }
 
-/// The base field of secp256k1: eight limbs, of which sums carry out, and no two-adicity.
+/// The base field of secp256k1: eight limbs whose sums carry out, and no two-adicity.
 #[derive(ark_ff::MontConfig)]
 #[modulus = "115792089237316195423570985008687907853269984665640564039457584007908834671663"]
 #[generator = "3"]

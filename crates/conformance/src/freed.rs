@@ -32,7 +32,7 @@ pub(crate) const LEN: usize = 5000;
 /// Launches and reads of an operation that fail, one after the other.
 const FAILURES: usize = 40;
 
-/// Where the processor emulates a GPU, which takes a second for some operations, one of so many fails.
+/// Where the processor emulates a GPU, some operations take a second. One call in this number fails there.
 const EMULATED_STEP: usize = 4;
 
 /// What works on secrets, by its name.
@@ -45,7 +45,7 @@ pub(crate) fn add(trials: &mut DeviceTrials<'_>) {
     }
 }
 
-/// A device of which launches and reads fail, and what is looked for.
+/// A device whose launches and reads fail, and the secrets that the allocator looks for.
 pub(crate) struct Probe {
     pub(crate) device: Device,
     recorder: Arc<Recorder>,
@@ -86,7 +86,7 @@ impl Probe {
         samples::<F>(len + 64, self.seed()).split_off(64)
     }
 
-    /// Elements on the host that are secret, of which the integers and their Montgomery forms are looked for.
+    /// Secret elements on the host. The allocator looks for their integers and their Montgomery forms.
     pub(crate) fn host<F: DevicePrimeField>(&self, len: usize) -> Vec<F> {
         let elements = self.samples::<F>(len);
         for element in &elements {

@@ -1,7 +1,8 @@
-//! An allocator that looks at what is freed: memory that goes back to the system, or to whoever allocates next, must hold nothing
-//! of a secret.
+//! An allocator that looks at freed memory. Memory that goes back to the system, or to the next allocation, must hold
+//! nothing of a secret.
 //!
-//! It is the system's, and looks only while somebody watches for some words. Whoever watches has them dropped afterwards.
+//! It is the system's, and looks only while a watch for some words lasts. The watching thread has them dropped
+//! afterwards.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -15,7 +16,7 @@ use std::{
     thread,
 };
 
-/// Bytes of a word that is looked for: so many random ones do not come about by themselves.
+/// Bytes of a word that is looked for. A random match of this length is too rare to occur.
 pub(crate) const WORD: usize = 8;
 
 /// The allocator, for `#[global_allocator]`.
@@ -28,17 +29,17 @@ struct Words {
     filter: Vec<u64>,
 }
 
-/// What is looked for, if anything; whoever reads it counts as a reader meanwhile.
+/// The words of the watch, if there is one. A thread that reads them counts as a reader meanwhile.
 static WORDS: AtomicPtr<Words> = AtomicPtr::new(ptr::null_mut());
 static READERS: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether memory is zeroed as it is allocated, so that what is found in it was written there, and not left by who had it before.
+/// Whether memory is zeroed at allocation. Words found in it were written there, and not left by its former owner.
 static CLEAN: AtomicBool = AtomicBool::new(false);
 
 /// Where what was looked for was freed.
 static FOUND: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// As many are told of.
+/// Findings that are kept at most.
 const MOST: usize = 2;
 
 thread_local! {
@@ -91,7 +92,7 @@ unsafe impl GlobalAlloc for Heap {
             READERS.fetch_add(1, Ordering::SeqCst);
             // SAFETY: it stays as long as there are readers.
             if let Some(words) = unsafe { WORDS.load(Ordering::SeqCst).as_ref() } {
-                // SAFETY: the block has so many bytes until it is freed.
+                // SAFETY: the block has `layout.size()` bytes until it is freed.
                 if unsafe { words.are_in(block, layout.size()) } {
                     tell(layout.size());
                 }
@@ -110,7 +111,7 @@ unsafe impl GlobalAlloc for Heap {
         // SAFETY: as the caller vouches, the size is not 0 and does not overflow.
         let new = unsafe { System.alloc_zeroed(Layout::from_size_align_unchecked(bytes, layout.align())) };
         if !new.is_null() {
-            // SAFETY: both have as many bytes, and the old block is freed once.
+            // SAFETY: both blocks have the copied bytes, and the old block is freed once.
             unsafe {
                 new.copy_from_nonoverlapping(block, layout.size().min(bytes));
                 self.dealloc(block, layout);

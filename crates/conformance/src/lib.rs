@@ -47,7 +47,7 @@ pub const EVERY_FIELD: bool = cfg!(feature = "every-field");
 
 /// The trials of one device. Their names read `device::suite::field::case`, without the field where there is none.
 ///
-/// Whoever runs them calls [`run_child`] first in `main`: some trials start the program again.
+/// Call [`run_child`] first in `main`: some trials start the program again.
 pub fn suite(device: &Device) -> Vec<Trial> {
     named(device, &device.info().id.to_string()).into_iter().map(Case::trial).collect()
 }
@@ -255,8 +255,8 @@ fn other_device(device: &Device) -> Option<Device> {
     }
 }
 
-/// What `assert_eq!` is elsewhere: values here are long vectors, of which it would print all, and one trial says what it was about
-/// (`what`) for many fields and lengths.
+/// Replaces `assert_eq!`, which would print all of two values. Values here are long vectors, and one trial compares
+/// them (`what`) for many fields and lengths.
 #[track_caller]
 fn expect_equal<T: PartialEq + Debug>(what: &str, actual: &T, expected: &T) -> Outcome {
     if actual == expected {

@@ -1,10 +1,10 @@
-//! A device that looks whether work on different queues is ordered by the events of whoever gives it. Backends order the rest
-//! themselves, at the price of waiting for all that the other queue was given: so what is found here is an operation of which a
-//! step has left its queue, or waits for more than it must.
+//! A device that checks whether the caller's events order work on different queues. Backends order the rest themselves,
+//! at the price of a wait for all work of the other queue. So a finding here is an operation with a step outside its
+//! queue, or with a wait for more than it must.
 //!
-//! Each operation on a queue gets a time there, and each queue knows up to which time it is ordered behind every other one:
-//! by events, and by waits of the host. Two operations that use the same allocation, of which one writes, must be ordered.
-//! The work itself is done at once, by the CPU, so that results are right in any case.
+//! Each operation on a queue gets a time there. Each queue knows up to which time it is ordered behind every other one:
+//! by events, and by waits of the host. Two operations that use the same allocation must be ordered if one writes. The
+//! CPU does the work itself at once, so that results are right in any case.
 
 use std::{
     collections::BTreeMap,

@@ -103,14 +103,14 @@ impl Recorder {
         Self::with_info(below, below.info().clone(), &[])
     }
 
-    /// One whose buffers have so many bytes at most.
+    /// A device with buffers of at most `bytes` bytes.
     pub(crate) fn with_buffers_of(below: &Device, bytes: u64) -> Device {
         let mut info = below.info().clone();
         info.limits.buffer_bytes = bytes;
         Device::unregistered(Self::with_info(below, info, &[]))
     }
 
-    /// One that allows the loops of a thread so many turns.
+    /// A device that allows the loops of a thread `turns` turns.
     pub(crate) fn impatient(below: &Device, turns: u32) -> Arc<Self> {
         let mut info = below.info().clone();
         info.limits.loop_turns = Some(turns);
@@ -191,12 +191,12 @@ impl Recorder {
         self.peak.swap(0, Ordering::Relaxed)
     }
 
-    /// Has one read from the device fail, after so many that do not.
+    /// Has one read from the device fail, after `reads` that do not.
     pub(crate) fn fail_read_after(&self, reads: usize) {
         self.reads.store(reads, Ordering::Relaxed);
     }
 
-    /// Has one launch fail, after so many that do not.
+    /// Has one launch fail, after `launches` that do not.
     pub(crate) fn fail_launch_after(&self, launches: usize) {
         self.launches.store(launches, Ordering::Relaxed);
     }

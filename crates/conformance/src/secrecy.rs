@@ -36,7 +36,7 @@ pub(crate) const LEN: usize = 5000;
 /// Points: several slices of a sum.
 pub(crate) const POINTS: usize = 300;
 
-/// Bytes that are looked for: so many random ones do not come about by themselves.
+/// Bytes that are looked for. A random match of this length is too rare to occur.
 const PATTERN: usize = 8;
 
 /// What is done with secrets.
@@ -235,7 +235,7 @@ impl Probe {
         self.operand(&(0..len as u32).map(key).collect::<Vec<_>>())
     }
 
-    /// Indices, half of which are below the length, behind pairs of others that are looked for.
+    /// Indices behind pairs of others that are looked for. Half of them are below the length.
     pub(crate) fn places(&self, len: usize) -> Result<Buffer<u32>, Failed> {
         let place = |i: u32| {
             let key = i.wrapping_mul(2_654_435_761).wrapping_add(self.run().wrapping_mul(0x5bd1_e995));

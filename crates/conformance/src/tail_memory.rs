@@ -177,7 +177,7 @@ fn moved(spec: &KernelSpec, missing: &[u64]) -> KernelSpec {
     let original = spec.clone();
     let source = move |language: Language| {
         let (text, entry) = (original.source(language), format!("\n{}(", original.name));
-        // One text may have several bodies, of which it chooses one.
+        // A text with several bodies chooses one of them.
         let mut bodies = text.split(&entry);
         let head = bodies.next().unwrap_or_default().to_owned();
         bodies.fold(head, |head, body| head + &entry + &body.replacen(") {", &format!(") {{{moves}"), 1))

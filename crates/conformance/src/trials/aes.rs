@@ -62,7 +62,8 @@ const KERNELS: &[KernelGroup] = &[
     KernelGroup { name: "aes-previous", cases: &["boundaries", "sbox::cbc", "bitsliced::cbc"], kernels: previous },
 ];
 
-/// The kernels of a method, but for that of the previous blocks of CBC, of which several workgroups take much more data.
+/// The kernels of a method without that of the previous blocks of CBC. Several workgroups of that one take much more
+/// data.
 fn kernels(info: &DeviceInfo, method: Method) -> Result<Vec<KernelSpec>, Failed> {
     let mut kernels = Aes::kernels(info, method, KeySize::Aes256)?;
     kernels.retain(|kernel| kernel.name != "aes_previous");

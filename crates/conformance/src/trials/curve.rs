@@ -191,7 +191,7 @@ fn additions<C: DeviceCurve>(device: &Device) -> Outcome {
     check_additions(device, &points, &a, &b)
 }
 
-/// What divides, by so many threads that they are several workgroups.
+/// Operations that divide, by several workgroups.
 fn divisions<C: DeviceCurve>(device: &Device) -> Outcome {
     const LEN: usize = 4200;
 

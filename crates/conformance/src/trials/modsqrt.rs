@@ -142,7 +142,7 @@ fn bytes(x: &BoxedUint) -> [u8; 8] {
     bytes
 }
 
-/// Threads that share an element: squares, of which two multiplications tell whether all limbs meet.
+/// Threads that share an element. Two multiplications for each square show whether all limbs meet.
 fn long(device: &Device) -> Outcome {
     for (bits, counts) in [(1088, [1, 70]), (4096, [1, 40])] {
         let modulus = boxed(&[[u32::MAX - 188].as_slice(), &vec![u32::MAX; bits / 32 - 1]].concat());
@@ -185,7 +185,7 @@ fn symbols(device: &Device) -> Outcome {
         plan.jacobi_indexed(&indices, &values, &mut symbols)?;
         expect_same(&format!("{len} symbols"), &symbols.to_vec()?, &expected)?;
     }
-    // 2^4096 − 1 is 7 modulo 8, 0 modulo 3, 1 modulo 7 and 8 modulo 11, of which 7 and 11 are 3 modulo 4.
+    // 2^4096 − 1 is 7 modulo 8, 0 modulo 3, 1 modulo 7 and 8 modulo 11. Of these, 7 and 11 are 3 modulo 4.
     let plan = Jacobi::new(device, &boxed(&[u32::MAX; 128]))?;
     // As many as one workgroup takes, and more.
     for times in [1, 6] {

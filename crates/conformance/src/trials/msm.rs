@@ -200,7 +200,7 @@ fn divisions<C: MsmCurve>(device: &Device) -> Outcome {
         };
         kinds.iter().try_for_each(|kind| check(device, &msm, &multipliers, *kind))?;
     }
-    // So few points that a workgroup adds all pairs, and so many that several prepare them.
+    // For a few points a workgroup adds all pairs; for more, several prepare them.
     let few = plain.window(8).tuning(tuning(20, 1, 1, 1, 2));
     let many = plain.window(16).tuning(tuning(20, 1, 2, 1, 0)).precompute(tables(14));
     for (len, config) in [(3, few), (600, many)] {

@@ -265,8 +265,9 @@ const FEW_MATRICES: [((u32, usize, usize), Split); 4] = {
     [((4, 5, 1), Balanced), ((11, 3, 1), Balanced), ((7, 5, 2), ThreeWay), ((5, 5, 1), Halves)]
 };
 
-/// Whether trials over a field keep to few sizes on a device: where they are asked to, and for fields of which a GPU's compiler
-/// takes tens of seconds for each pass, or seconds where it is the processor's. Short fields have all sizes there.
+/// Whether trials over a field keep to few sizes on a device: on request, and for fields with slow compilers. A GPU's
+/// compiler takes tens of seconds for each pass over them, and seconds where it is the processor's. Short fields have
+/// all sizes there.
 fn is_brief<F: DeviceField>(device: &Device) -> bool {
     let most = if is_emulated(device) && !EVERY_FIELD { 2 } else { 12 };
     is_few(device) || device.info().id.kind != Kind::Cpu && F::LIMBS > most
@@ -324,7 +325,7 @@ fn few_orders_cosets_batches<F: DeviceField + FftField>(device: &Device) -> Outc
 }
 
 fn orders_cosets_batches_of<F: DeviceField + FftField>(device: &Device, runs: &[((u32, usize), Split)]) -> Outcome {
-    // These are kernels of their own, of which emulated devices take long to compile those over long fields.
+    // These are kernels of their own, and emulated devices take long to compile them over long fields.
     let elsewhere = F::LIMBS == 1 || !device.info().features.software;
     for &((log_n, batch), split) in runs {
         let n = 1 << log_n;
@@ -380,8 +381,9 @@ fn columns<F: DeviceField + FftField>(device: &Device) -> Outcome {
     expect_same("untouched", &data.to_vec()?, &[F::ONE; 20])
 }
 
-/// Elements enough for every unit of a device, so that threads take as many short ones as they can, in passes of as many points as
-/// that and of more. Threads of WGSL take no more than others, so that emulated Vulkan, which compiles for long, has one split.
+/// Elements enough for every unit of a device: threads take the most short ones that they can, in passes of that number
+/// of points and of more. Threads of WGSL take no more than others. Emulated Vulkan compiles for long, and has one
+/// split.
 fn long<F: DeviceField + FftField>(device: &Device) -> Outcome {
     let software = device.info().features.software;
     let log_n = match software {
@@ -515,7 +517,7 @@ fn first_round<F: DeviceField + FftField>(device: &Device) -> Outcome {
 }
 
 fn edge_values<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    // Where elements are few, threads take two each: from here on they take as many as registers hold.
+    // Where elements are few, threads take two each. From here on they take the number that registers hold.
     let busy =
         4 * 256 * u64::from(device.info().limits.workgroup_threads.min(2) - 1) * u64::from(device.info().parallelism);
     let few = is_few(device) && F::LIMBS > 8;

@@ -258,7 +258,7 @@ fn small_challenges(device: &Device) -> Outcome {
     expect_same("the point", &allowed.verify(Goldilocks::ZERO, &proved.proof, &mut transcript())?.point, &proved.point)
 }
 
-/// Degree 6 with so many products that a text has them once for all points.
+/// Degree 6, with enough products for a text to have them once for all points.
 fn many_products(device: &Device) -> Outcome {
     let product = |i: u32| (0..6).map(|j| Expression::column((i * j + i) % 4) + i64::from(i)).product::<Expression>();
     let many: Expression = (0..4).map(product).sum();

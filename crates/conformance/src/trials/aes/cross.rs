@@ -150,7 +150,7 @@ fn host_slices(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// A pinned crossover decides who works on a slice; a measured one is remembered.
+/// A pinned crossover decides whether the CPU or the device works on a slice; a measured one is remembered.
 fn crossovers(device: &Device) -> Outcome {
     let launches = |config: &AesConfig, len: usize| -> Result<u64, Failed> {
         let mut stream = Aes::with_keys(device, &[&[1; 16]], config.clone())?.ctr(&[2; 16])?;

@@ -330,7 +330,7 @@ fn xts() -> Outcome {
             place.stub.take_calls();
             for range in ranges().into_iter().filter(|range| range.start % 16 == 0) {
                 let last = range.len() % sector;
-                // Sectors of a block take as many launches as there are 2^26 of them.
+                // Sectors of a block take one launch for each 2^26 of them.
                 if last > 0 && last < 16 || range.len() / sector > 1 << 30 {
                     continue;
                 }
@@ -420,7 +420,7 @@ fn limits() -> Outcome {
     Ok(())
 }
 
-/// What kernels do with such places: on a device of which long buffers have only the end.
+/// Trials of kernels at such places, on a device whose long buffers have only the end.
 pub(crate) fn in_kernels(device: &Device) -> Outcome {
     const AROUND: usize = 16 * 400;
 

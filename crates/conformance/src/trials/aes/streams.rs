@@ -37,7 +37,7 @@ fn small_pieces() -> AesConfig {
     AesConfig::default().cpu_threshold(0).chunk_bytes(10_000).queues(2)
 }
 
-/// A reader that gives a few bytes at a time, and an error at the end if it is told to.
+/// A reader that gives a few bytes at a time, and, if it should, an error at the end.
 struct Slow<'a> {
     rest: &'a [u8],
     fails: bool,
@@ -79,7 +79,7 @@ fn readers_and_writers(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// A writer that takes so many bytes, and then fails, or panics.
+/// A writer that takes a number of bytes, and then fails, or panics.
 struct Short {
     written: Vec<u8>,
     room: usize,

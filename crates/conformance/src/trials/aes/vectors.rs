@@ -1,4 +1,4 @@
-//! Published vectors: as many are executed as their files have.
+//! Published vectors: each trial executes all of a file.
 
 use evariste::aes::{Aes, AesConfig, Counter, Error, GcmMessage, Message, Method, Xts};
 use evariste::backend::Device;

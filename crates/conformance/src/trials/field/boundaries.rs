@@ -57,7 +57,7 @@ fn vectors() -> Outcome {
     for (name, work) in single {
         boundaries::check(&stub, name, MAX_VECTOR, &LENGTHS, |len| work(&new(len)?, &mut new(len)?), threads)?;
     }
-    // Elements and indices of each kernel are as many.
+    // The elements and the indices of each kernel have the same number.
     let gather: Work<'_> = &|a, out| vector.gather(a, &places(a)?, out);
     let scatter: Work<'_> = &|a, out| vector.scatter(a, &places(a)?, out);
     for (kernel, name, work) in
@@ -82,7 +82,7 @@ fn vectors() -> Outcome {
     for (name, work) in several {
         boundaries::check(&stub, name, MAX_VECTOR, &LENGTHS, |len| work(&new(len)?, &mut new(len)?), whole)?;
     }
-    // Elements of three words, of which 32 bits count those of a third of a vector.
+    // Elements of three words: 32 bits count the words of a third of a vector.
     let (wide, places) = (Vector::<Goldilocks3>::new(&device), device.alloc::<u32>(MAX_VECTOR)?);
     let (a, mut out) = (device.alloc::<Mont<Goldilocks3>>(MAX_VECTOR)?, device.alloc(MAX_VECTOR)?);
     stub.take_calls();

@@ -44,7 +44,7 @@ pub(super) const FREED: &[Freed] = &[
     }),
 ];
 
-/// Secret integers of 256 bits, most of which are not below the order. They are looked for, and what they leave, too.
+/// Secret integers of 256 bits. Most are not below the order. The allocator looks for them, and for their remainders.
 fn integers(p: &Probe, len: usize) -> Result<Buffer<Canonical<Fr>>, Failed> {
     let mut buffer = p.device.alloc_with::<Canonical<Fr>>(len, Secrecy::Secret)?;
     let mut host = p.device.host_buffer(32 * len, Transfer::Upload, Secrecy::Secret)?;

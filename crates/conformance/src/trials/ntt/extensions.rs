@@ -95,8 +95,8 @@ pub(super) fn matrices<F: DeviceField + FftField>(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// The values of polynomials over an extension field, on a coset in the field below: each element is as many columns as it has
-/// coefficients.
+/// The values of polynomials over an extension field, on a coset in the field below. Each coefficient of an element is
+/// a column.
 pub(super) fn of_extension_elements(device: &Device) -> Outcome {
     type F = small::BabyBear;
     let (log_n, log_blowup, columns) = (5, 2, 3);

@@ -25,8 +25,8 @@ const CYCLES: usize = 2000;
 /// Growth that [`CYCLES`] may cause, in bytes: half a kilobyte each.
 const GROWTH: u64 = 1 << 20;
 
-/// Measurements, of which the first is left out and the smallest counts: allocators and drivers take some memory when
-/// they please, while a leak shows in each.
+/// Measurements. The first is left out, and the smallest counts: allocators and drivers take some memory when they
+/// please, while a leak shows in each.
 const WINDOWS: usize = 4;
 
 /// Runs the scenario that this process was started for and ends it; returns at once if there is none.

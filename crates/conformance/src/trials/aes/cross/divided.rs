@@ -12,7 +12,7 @@ use crate::{
     trials::aes::{bytes, on_device},
 };
 
-/// CBC in so many workgroups that finding their borders takes several too.
+/// CBC in a number of workgroups for which finding their borders takes several too.
 pub(super) fn borders(device: &Device) -> Outcome {
     let (key, iv) = (bytes(32, 15), [7; 16]);
     for (method, blocks) in [(Method::Sbox, 65_600), (Method::Bitsliced, 8 * 65_600)] {
@@ -115,7 +115,7 @@ pub(super) fn configurations(device: &Device) -> Outcome {
     let mut sectors = plain.clone();
     xts_reference(&bytes(64, 37), 512, 9, &mut sectors);
     for config in configs {
-        // Pieces of a block take as many launches as there are blocks.
+        // Pieces of a block take one launch for each block.
         let short = config.chunk_bytes < 1000 && config.queues == usual.queues;
         let len = if short { 512 * 3 + 17 } else { plain.len() };
         let what = format!("{config:?}");
@@ -155,7 +155,7 @@ pub(super) fn configurations(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// So few messages and sectors that they are one workgroup's, and so many that they are several's.
+/// Messages and sectors for one workgroup, and for several.
 pub(super) fn many_units(device: &Device, method: Method) -> Outcome {
     let key = bytes(32, 17);
     let aes = Aes::with_keys(device, &[&key], on_device(method))?;
