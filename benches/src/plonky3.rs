@@ -44,7 +44,7 @@ pub(super) trait Shared: DeviceField + PrimeField + FftField {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Task {
     Forward(Order),
-    /// The extension to twice as many values, on the coset of the field's generator, in bit-reversed order.
+    /// The extension to twice the values, on the coset of the field's generator, in bit-reversed order.
     Extend,
 }
 

@@ -31,7 +31,7 @@ impl Progress {
     }
 
     fn line(&self, what: &str) -> String {
-        // What has cases of which it is known only later that they are there.
+        // Some cases turn up only later.
         let total = self.total.max(self.done + 1);
         let filled = BAR * self.done / total;
         let line = format!("{}{} {}/{total} {what}", "█".repeat(filled), "░".repeat(BAR - filled), self.done + 1);

@@ -128,7 +128,7 @@ pub(crate) struct Measurements {
 pub(crate) struct Selection {
     /// The headlines, if nothing else is measured.
     pub(crate) headlines: Option<Vec<Headline>>,
-    /// Parts of names, of which a case must have one; all cases if there are none.
+    /// Parts of names. A case must have one of them; all cases count if there are none.
     pub(crate) parts: Vec<String>,
     /// Names of the cases, if they are known.
     pub(crate) names: Option<Vec<String>>,

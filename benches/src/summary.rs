@@ -1,4 +1,4 @@
-//! The summary: a row for each headline and device, for who runs the bench for the first time.
+//! The summary: a row for each headline and device, for the first run of the bench.
 
 use std::fmt;
 
@@ -87,7 +87,7 @@ fn row(headline: &Headline, record: &Record) -> [String; 7] {
     ]
 }
 
-/// A reason up to its remedy: the full text is in the JSON, and given to who names the device.
+/// A reason up to its remedy. The JSON has the full text, and so does the failure of a device that the caller named.
 fn first_clause(reason: &str) -> &str {
     [": ", "; ", "\n"].iter().fold(reason, |reason, end| reason.split(end).next().unwrap_or(reason))
 }

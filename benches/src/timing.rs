@@ -39,7 +39,7 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
-    /// Of the times of runs, each of so many iterations. There is at least one.
+    /// Of the times of runs, each of `batch` iterations. There is at least one.
     pub(crate) fn of(mut times: Vec<Duration>, batch: u32) -> Self {
         times.sort_unstable();
         let runs = times.len();

@@ -58,7 +58,7 @@ impl Program {
         let (major, _) = context.compute_capability()?;
         let module = context.load_module(Ptx::from_binary(CODE.to_vec()))?;
         let processors = context.attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
-        // Twice as many on Ampere, as they found.
+        // The authors found twice the number best on Ampere.
         let units = SUM_THREADS * u32::try_from(processors)? * if major == 8 { 2 } else { 1 };
         Ok(Self {
             stream: context.default_stream(),
@@ -181,7 +181,7 @@ pub struct Sum<'a> {
 }
 
 impl<'a> Sum<'a> {
-    /// Of affine bases of 96 bytes each, and as many scalars.
+    /// Memory for affine bases of 96 bytes each, with one scalar for each.
     ///
     /// # Errors
     ///

@@ -133,7 +133,7 @@ const OPERATIONS: [Operation; 6] = [
     },
     Operation {
         name: "scatter",
-        // Indices are read, and who owns a place is written, made out and read.
+        // Indices are read, and the owner of a place is written, made out and read.
         cost: (0.0, 2.0 + 4.0 * INDEX),
         apply: |vector, inputs, out| vector.scatter(&inputs.a, &inputs.places, out),
         arkworks: None,

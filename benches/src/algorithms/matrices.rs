@@ -32,7 +32,7 @@ const COLUMNS: [usize; 2] = [64, 256];
 /// log₂ of the most rows.
 const MAX_LOG_ROWS: u32 = 20;
 
-/// log₂ of how many times as many values an extension has.
+/// log₂ of the factor by which an extension has more values.
 const LOG_BLOWUP: u32 = 1;
 
 /// Values that are checked.
@@ -99,7 +99,7 @@ impl<F: DeviceField + FftField> Matrix<F> {
         self.columns << self.log_n
     }
 
-    /// A case in which the values are 2^`log_blowup` times as many, and so many elements are multiplied and moved.
+    /// A case. An extension has 2^`log_blowup` times the values, and multiplies and moves that number of elements.
     fn case(&self, what: &str, target: Option<&Target>) -> Case {
         let (len, log_n) = (self.len() as f64, f64::from(self.log_n));
         let extends = what == EXTEND;
@@ -187,7 +187,7 @@ fn forward<F: DeviceField + FftField>(session: &mut Session, target: &Target, ma
     });
 }
 
-/// The values on twice as many points, of a coset, from those on the subgroup: back to coefficients, and forward.
+/// The values on a coset of twice the points, from those on the subgroup: back to coefficients, and forward.
 fn extend<F: DeviceField + FftField>(session: &mut Session, target: &Target, matrix: &Matrix<F>) {
     session.measure(matrix.case(EXTEND, Some(target)), |budget| {
         let device = &target.device;

@@ -169,7 +169,7 @@ fn roots<F: RootField + Default>(
 ) {
     let elements_count = 1usize << log_n;
     let degree = F::extension_degree() as f64;
-    // One exponentiation for each coefficient, by as many digits as the prime has.
+    // One exponentiation for each coefficient, by the digits of the prime.
     let bits = f64::from(<F::BasePrimeField as ark_ff::PrimeField>::MODULUS_BIT_SIZE);
     let work = Work {
         multiplications: degree * bits * weight::<F::BasePrimeField>() * elements_count as f64,
@@ -308,7 +308,8 @@ fn points<C: DeviceCurve<BaseField: RootField>>(
     let elements = 1usize << log_n;
     let each = weight::<<C::BaseField as Field>::BasePrimeField>() * C::BaseField::extension_degree() as f64;
     let bits = f64::from(<<C::BaseField as Field>::BasePrimeField as ark_ff::PrimeField>::MODULUS_BIT_SIZE);
-    // One exponentiation for each coefficient, and half as many doublings as the scalar field has bits for the subgroup.
+    // One exponentiation for each coefficient. The check of the subgroup takes doublings for half of the scalar field's
+    // bits.
     let membership = if check == Check::Subgroup { 127.0 * 8.0 } else { 0.0 };
     let work = Work {
         multiplications: each * (bits + membership) * elements as f64,

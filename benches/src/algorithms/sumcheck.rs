@@ -196,7 +196,7 @@ fn zero_check(session: &mut Session, target: &Target, log_n: u32, way: Way) {
 /// Rounds that are measured each for itself, as profiles of HyperPlonk's sumcheck show them.
 const ROUNDS: u32 = 13;
 
-/// What is proved of which the rounds are measured, and how.
+/// A statement and a strategy for a proof whose rounds are measured.
 #[derive(Clone, Copy, Debug)]
 struct Form {
     name: &'static str,
@@ -316,7 +316,8 @@ fn times_of_rounds(target: &Target, log_n: u32, form: Form, budget: &Budget) -> 
     };
     let proved = plan.prove(&statement, &given, Fr::ZERO, &mut stamped())?;
     check(&given, &statement.verify(Fr::ZERO, &proved.proof, &mut stamped())?)?;
-    // The point of eq comes first, by a challenge for each variable, the last of which is the start; or the call is.
+    // The point of eq comes first, by a challenge for each variable. The last of these is the start, or else the call
+    // is.
     let before = if form.eq_is_given { 1 } else { log_n as usize };
     let mut times = vec![Vec::new(); log_n as usize];
     let start = Instant::now();
@@ -336,7 +337,7 @@ fn times_of_rounds(target: &Target, log_n: u32, form: Form, budget: &Budget) -> 
     Ok(times)
 }
 
-/// eq(point, x) for all x, the first variable of which is its lowest bit.
+/// eq(point, x) for all x. Its first variable is the lowest bit of x.
 fn eq_table(point: &[Fr]) -> Vec<Fr> {
     let mut eq = vec![Fr::ONE];
     for p in point {
@@ -355,7 +356,7 @@ fn of_host(log_n: u32) -> [Vec<Fr>; 3] {
     [a, b, c]
 }
 
-/// Three tables of which the last is the product of the others, made on the device.
+/// Three tables, made on the device. The last is the product of the others.
 fn satisfied(device: &Device, elements: usize) -> Result<Vec<Buffer<Mont<Fr>>>> {
     let mut tables = (0..3).map(|_| device.alloc(elements)).collect::<Result<Vec<_>, _>>()?;
     let [a, b, c] = &mut tables[..] else { unreachable!("there are three") };

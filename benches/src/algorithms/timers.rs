@@ -35,7 +35,7 @@ const ADDITIONS: usize = 20_000_000;
 /// log₂ of them, rounded up.
 const LOG_ADDITIONS: u32 = ADDITIONS.ilog2() + 1;
 
-/// Runs, of which the first does not count: whatever the device does at first, it does there.
+/// Runs. The first does not count, since it includes the first work of the device.
 const RUNS: usize = 11;
 
 /// Times work on a device.

@@ -54,7 +54,7 @@ pub(super) fn check_slice(data: &[u8], unit: usize, expected: impl Fn(usize, &mu
     check(data.len(), unit, read, expected)
 }
 
-/// Most bytes of which RustCrypto computes a tag for a check.
+/// Bytes of a message at most for a check of its tag by RustCrypto.
 pub(super) const TAGGED: usize = 64 << 20;
 
 /// Compares a tag over the pattern with RustCrypto's, unless that takes long.

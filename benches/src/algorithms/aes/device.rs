@@ -52,7 +52,7 @@ const BY_METHOD: [(&str, With, Run); 6] = [
     ("cbc-decrypt", With::Two, cbc_decrypt),
 ];
 
-/// With AES-128 and the fastest method, from so many bytes on.
+/// Cases with AES-128 and the fastest method, each with its least bytes.
 const ONCE: [(&str, usize, Run); 5] = [
     ("ecb-decrypt", 0, electronic_codebook_back),
     ("xts-decrypt", SECTOR, xts_back),

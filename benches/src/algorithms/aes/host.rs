@@ -140,7 +140,7 @@ pub(super) fn pinned_in_turn(budget: &Budget, ctr: &Ctr, len: usize) -> Result<M
     Ok((budget.time_queued(turn, || Ok(()))?, None, checked))
 }
 
-/// Counter mode on pinned memory, through as many queues as it is configured with.
+/// Counter mode on pinned memory, through the queues of its configuration.
 pub(super) fn through_queues(budget: &Budget, ctr: &mut Ctr, len: usize) -> Result<Measured> {
     let mut host = ctr.aes().device().host_buffer(len, Transfer::Both, Secrecy::Public)?;
     patterned_slice(&mut host);

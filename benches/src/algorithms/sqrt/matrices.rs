@@ -14,7 +14,7 @@ use evariste::field::{DevicePrimeField, Mont, Vector};
 
 use super::{Case, Session, Target, input};
 
-/// What the host makes for the device: vectors of as many elements as the field's two-adicity n.
+/// The host's input for the device: vectors of n elements, for the field's two-adicity n.
 struct Matrices<F> {
     n: usize,
     /// g^(2^(j + i)) in row i of columns j = 1, …, n − 1, one after the other.
@@ -55,7 +55,7 @@ impl<F: PrimeField + FftField> Matrices<F> {
 /// order 2^n, whose logarithm lacks all of the powers 2, 4, …, 2^(n − 1) to 2^n.
 fn element<F: PrimeField + FftField>() -> Result<F> {
     let q = F::TRACE.as_ref().first().copied().context("a field without limbs")?;
-    // Each step doubles the bits that are right, of which an odd number has three.
+    // Each step doubles the bits that are right. An odd number has three at first.
     let inverse = (0..5).fold(q, |x, _| x.wrapping_mul(2u64.wrapping_sub(q.wrapping_mul(x))));
     let random = input::random::<F>(1)[0];
     Ok(random.pow([1 << F::TWO_ADICITY]) * F::TWO_ADIC_ROOT_OF_UNITY.pow([inverse.wrapping_mul(2)]))
