@@ -77,7 +77,7 @@ fn run(device: &Device, bits: u32, count: u32) -> Outcome {
     if accepted != puzzles.len() || !right {
         return Err("a solution is wrong".into());
     }
-    // Who has one root has the other one, too: it must not count as a second solution.
+    // The opposite of a root is a root too: it must not count as a second solution.
     let opposite = |root: &BoxedUint| prime.wrapping_sub(root);
     if puzzles.iter().zip(roots.iter().flatten()).any(|(puzzle, root)| puzzle.verify(&opposite(root))) {
         return Err("the server takes a puzzle twice".into());

@@ -89,7 +89,7 @@ impl System {
         Ok(Self { matrices, rows, assignment })
     }
 
-    /// log₂ of the rows, when there are as many as a power of two.
+    /// log₂ of the rows, when their number is a power of two.
     fn num_vars(&self) -> usize {
         self.rows.next_power_of_two().ilog2() as usize
     }

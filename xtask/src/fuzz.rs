@@ -8,7 +8,7 @@ use evariste_machine::process;
 
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// What the runner is told: `--help` after `--` lists it. Without: every target, a minute each, two at a time.
+    /// Options of the runner: `--help` after `--` lists them. Without: every target, a minute each, two at a time.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
     arguments: Vec<String>,
 }

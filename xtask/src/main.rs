@@ -44,7 +44,7 @@ enum Command {
     /// all of them.
     #[command(disable_help_flag = true)]
     Reproduce(program::Arguments),
-    /// Writes a file of so many bytes without a pattern, to try encrypting on: BYTES FILE.
+    /// Writes a file of a number of bytes without a pattern, to try encrypting on: BYTES FILE.
     #[command(disable_help_flag = true)]
     Input(program::Arguments),
     /// Writes the tables of packages in README.md and docs/architecture.md from their manifests.

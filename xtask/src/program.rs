@@ -34,7 +34,7 @@ const MORE: [&str; 4] = ["--only", "--case", "--log-n", "--profile"];
 
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// What the program is told: `--help` lists it.
+    /// Options of the program: `--help` lists them.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
     pub(crate) arguments: Vec<String>,
 }
@@ -52,7 +52,7 @@ pub(crate) struct Bench {
     /// Peers that are built in, separated by commas: aws-lc, blst, gpu-peers, plonky3, winterfell. It comes first.
     #[arg(long, value_name = "F", value_delimiter = ',')]
     features: Vec<String>,
-    /// What the bench is told: `--help` lists it.
+    /// Options of the bench: `--help` lists them.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
     pub(crate) arguments: Vec<String>,
 }

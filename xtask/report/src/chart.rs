@@ -28,7 +28,7 @@ const SIZE: (u32, u32) = (860, 500);
 const INK: RGBColor = RGBColor(1, 2, 3);
 const INK_TEXT: &str = "#010203";
 
-/// Told apart by those who see few colours too, on light and on dark (Okabe and Ito, without black and yellow).
+/// Distinct with reduced colour vision too, on light and on dark (Okabe and Ito, without black and yellow).
 const COLOURS: [RGBColor; 6] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),
@@ -38,7 +38,7 @@ const COLOURS: [RGBColor; 6] = [
     RGBColor(86, 180, 233),
 ];
 
-/// For who looks at the chart alone.
+/// For a chart that stands alone.
 const STYLE: &str = "<style>svg{color:#24292f}@media(prefers-color-scheme:dark){svg{color:#d0d7de}}</style>";
 
 impl Chart {

@@ -4,8 +4,8 @@ use std::{cell::RefCell, collections::BTreeMap};
 
 use crate::{Device, Record, Results};
 
-/// Figures of one device, from one or several files of results, of which the first that has a case counts. Cases that are asked
-/// for are remembered: those that were found with the file that they are from, and those that nobody measured.
+/// Figures of one device, from one or several files of results. The first file with a case counts. It remembers the
+/// cases that a caller asks for: the found ones with their file, and those that nobody measured.
 #[derive(Debug)]
 pub struct Figures<'a> {
     files: Vec<(&'a str, &'a Results)>,

@@ -169,7 +169,7 @@ fn drawn(plot: &Plot, files: &[&Results]) -> Vec<Chart> {
     plot.cases.as_chunks().0.iter().map(of_case).collect()
 }
 
-/// Lines that are told apart.
+/// Lines that a reader can tell apart.
 const MAX_LINES: usize = 6;
 
 /// The page, from all results below a root.

@@ -2,7 +2,7 @@
 
 use evariste_machine::table;
 
-/// What is told of one founding system.
+/// The section of one founding system.
 #[derive(Clone, Debug)]
 pub struct Section {
     /// Its title.
@@ -28,7 +28,7 @@ pub struct Section {
 pub struct Table {
     /// What it shows, with the unit.
     pub title: String,
-    /// The heads of its columns, of which the first is text.
+    /// The heads of its columns. The first is text.
     pub head: Vec<String>,
     /// As many cells a row as there are heads.
     pub rows: Vec<Vec<String>>,

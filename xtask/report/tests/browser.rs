@@ -1,7 +1,7 @@
 //! The page in a real browser: on a phone and on a desk, light and dark.
 //!
-//! It takes Chromium or Chrome, of which `EVARISTE_BROWSER` may name the program; with that variable a browser that is not there is
-//! a failure, and without it the test says that it was skipped.
+//! It takes Chromium or Chrome; `EVARISTE_BROWSER` may name the program. With that variable a missing browser is a
+//! failure. Without it the test says that it was skipped.
 
 use std::{env, fs, path::Path, process::Command};
 

@@ -115,8 +115,8 @@ fn follow() -> Result<()> {
         ensure!(output.status.success(), "cargo {} in {}:\n{out}{err}", arguments.join(" "), copy.display());
         Ok(())
     };
-    // With devices that read its WGSL, where there are any. This package, of which nothing is built, gives dependencies the features
-    // with which they are built already.
+    // With devices that read its WGSL, where there are any. Nothing of this package is built. It gives dependencies the
+    // features with which they are built already.
     for tests in ["--lib", "--doc"] {
         cargo(&["test", "--package", "evariste-gray", "--package", "evariste-trials", tests])?;
     }

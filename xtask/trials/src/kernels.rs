@@ -79,7 +79,7 @@ pub(crate) struct Takes {
 }
 
 impl Check {
-    /// Who compiles it.
+    /// The name of its compiler.
     pub(crate) fn tool(&self) -> &'static str {
         match self.target {
             Target::Cuda { .. } => "nvrtc",
@@ -173,8 +173,8 @@ const ON_OTHERS: Field = Field { name: "bls12-381-fr", kernels: few_kernels::<ar
 /// On the others.
 const FEW_ON_OTHERS: Field = Field { name: "baby-bear", kernels: few_kernels::<small::BabyBear> };
 
-/// log₂ of transforms of which all branches are checked: of one pass with the fewest points and with the most, and of two, whose
-/// passes are as long as those of most larger ones.
+/// log₂ of the transforms whose branches are all checked: one pass with the fewest points and with the most, and two
+/// passes, which are as long as those of most larger transforms.
 const LOG_N: [u32; 3] = [1, 9, 16];
 
 /// Every kernel over a field, as a device gets it.

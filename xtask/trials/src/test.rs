@@ -43,7 +43,7 @@ pub(crate) struct Options {
     /// `cargo xtask` and bundles do.
     #[arg(long)]
     every_field: bool,
-    /// Tells which trials took longest, so many.
+    /// Lists the trials that took longest, at most this number.
     #[arg(long, value_name = "N", default_value_t = 10)]
     slowest: usize,
 }

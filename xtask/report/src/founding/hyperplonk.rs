@@ -24,7 +24,7 @@ pub(super) static SYSTEM: System = System {
 /// Rounds that the source shows.
 const ROUNDS: u32 = 13;
 
-/// Strategies, and who draws challenges: the textbook's is the source's.
+/// Strategies, with the source of challenges. The textbook's is the source's.
 const STRATEGIES: [(&str, &str); 6] = [
     ("textbook, challenges from the host", "textbook/host-transcript"),
     ("s(1) from the claim, challenges from the host", "claim/host-transcript"),
@@ -44,8 +44,9 @@ struct Card {
     from: &'static str,
 }
 
-/// Multiplications in a second of a multiprocessor at one hertz: what an H200 was measured at, over its 132 multiprocessors at
-/// 1.98 GHz. Taken to be that of the cards below, which have as many integer multipliers in one.
+/// Multiplications in a second of a multiprocessor at one hertz, as measured on an H200 with 132 multiprocessors at
+/// 1.98 GHz. Taken to be that of the cards below, since their multiprocessors have the same number of integer
+/// multipliers.
 const MUL_PER_CLOCK: f64 = 62.7e9 / (132.0 * 1.98e9);
 
 /// The share of its peak that memory reaches in a copy, as an H200's does.
@@ -107,7 +108,8 @@ fn case(task: &str) -> String {
     format!("bls12-381-fr/{task}")
 }
 
-/// What is proved of which rounds are shown one by one: the source's experiment, and our strategies in the same form.
+/// Statements and strategies of the proofs whose rounds are shown one by one: the source's experiment, and ours in the
+/// same form.
 const FORMS: [(&str, &str); 4] = [
     ("eq as a fourth table, at all points (the source's)", FOUR_TABLES),
     ("eq as our table, s(1) from the claim", "claim"),

@@ -75,7 +75,7 @@ fn run_time(bits: u32, place: &str) -> String {
     format!("mod-{bits}/roots/{place}")
 }
 
-/// One root, and as many as fill a device.
+/// One root, and the number that fills a device.
 fn sizes(scale: Scale) -> [u32; 2] {
     [0, scale.pick(20, 10)]
 }

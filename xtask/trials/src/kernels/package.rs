@@ -80,8 +80,8 @@ const CARDS: [Card; 13] = [
 ];
 
 impl Card {
-    /// Whether code for a target is for it: machine code for its generation. PTX is for what has none, such as the oldest, and for
-    /// later ones, of which the newest known is the likeness.
+    /// Whether code for a target is for it: machine code for its generation. PTX is for cards without machine code,
+    /// such as the oldest, and for later ones; the newest known stands for these.
     fn takes(&self, target: Target) -> bool {
         match target {
             Target::Machine(number) => number <= self.architecture && number / 10 == self.architecture / 10,
@@ -263,7 +263,7 @@ pub(crate) fn run(architectures: &[String], folder: Option<&Path>, kept: bool) -
         table.row([target.to_string(), bytes.to_string(), compressed.to_string()]);
     }
     println!("{}", table.render());
-    // Whoever reads the archive meanwhile finds the one before.
+    // A program that reads the archive meanwhile finds the one before.
     let aside = path.with_extension(format!("archive.{}", process::id()));
     let written = fs::write(&aside, &packed).and_then(|()| fs::rename(&aside, &path));
     written.inspect_err(|_| drop(fs::remove_file(&aside))).with_context(|| path.display().to_string())?;
