@@ -8,12 +8,13 @@
 //! one, then a batch of 64.
 //!
 //! A blob is 4,096 elements of the scalar field of BLS12-381, as big-endian integers of 32 bytes: the values of a
-//! polynomial of degree below 4,096 at the 4,096th roots of unity, in bit-reversed order. Its extension is the values at
-//! the 8,192nd roots of unity, in bit-reversed order too, cut into 128 cells of 64 elements (consensus-specs,
+//! polynomial of degree below 4,096 at the 4,096th roots of unity, in bit-reversed order. Its extension is the values
+//! at the 8,192nd roots of unity, in bit-reversed order too, cut into 128 cells of 64 elements (consensus-specs,
 //! fulu/polynomial-commitments-sampling, `compute_cells`).
 //!
 //! Let w be the root of unity of order 8,192, so that w² is the one of order 4,096. Place i of the extension has the
-//! value at w^rev13(i), with rev13(i) the 13 digits of i reversed. The highest digit of i becomes the lowest of rev13(i):
+//! value at w^rev13(i), with rev13(i) the 13 digits of i reversed. The highest digit of i becomes the lowest of
+//! rev13(i):
 //!
 //! - i < 4,096: rev13(i) = 2 rev12(i), an even power of w. This half is the blob itself, and nothing is computed.
 //! - i = 4,096 + j: rev13(i) = 2 rev12(j) + 1. This half is the values on the coset w·H of the group H of the 4,096th

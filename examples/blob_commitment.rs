@@ -4,20 +4,20 @@
 //! cargo run --release --example blob_commitment -- [--device cpu|cuda:0|wgpu:0] [FILE]…
 //! ```
 //!
-//! Each file holds one blob of 131,072 bytes; together they make one batch. Without files, random blobs are committed to: one,
-//! then a batch of 64.
+//! Each file holds one blob of 131,072 bytes; together they make one batch. Without files, random blobs are committed
+//! to: one, then a batch of 64.
 //!
-//! A blob is 4,096 elements of the scalar field of BLS12-381, as big-endian integers of 32 bytes: the values p_i of a polynomial
-//! p of degree below 4,096 at the 4,096th roots of unity w_i, in bit-reversed order (consensus-specs,
+//! A blob is 4,096 elements of the scalar field of BLS12-381, as big-endian integers of 32 bytes: the values p_i of a
+//! polynomial p of degree below 4,096 at the 4,096th roots of unity w_i, in bit-reversed order (consensus-specs,
 //! deneb/polynomial-commitments).
 //!
-//! - Its commitment is Σ p_i·L_i, where the L_i are the values of the Lagrange polynomials at the secret of the trusted setup,
-//!   times the generator of G1: one multi-scalar multiplication (`blob_to_kzg_commitment`).
-//! - Its proof shows what p is at a point z that is a hash of the blob and the commitment. With y = p(z), it is the commitment
-//!   to q = (p − y)/(X − z), whose values are (p_i − y)/(w_i − z): one more (`compute_blob_kzg_proof`).
+//! - Its commitment is Σ p_i·L_i, where the L_i are the values of the Lagrange polynomials at the secret of the trusted
+//!   setup, times the generator of G1: one multi-scalar multiplication (`blob_to_kzg_commitment`).
+//! - Its proof shows what p is at a point z that is a hash of the blob and the commitment. With y = p(z), it is the
+//!   commitment to q = (p − y)/(X − z), whose values are (p_i − y)/(w_i − z): one more (`compute_blob_kzg_proof`).
 //!
-//! The points L_i stay on the device. c-kzg does not hand out those of the trusted setup that it ships, but its commitment to
-//! the blob that is 1 at place i and 0 elsewhere is L_i.
+//! The points L_i stay on the device. c-kzg does not hand out those of the trusted setup that it ships, but its
+//! commitment to the blob that is 1 at place i and 0 elsewhere is L_i.
 
 #[path = "shared/blobs.rs"]
 mod blobs;

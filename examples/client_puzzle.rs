@@ -1,10 +1,11 @@
-//! A server that asks clients for square roots before it works for them (Jerschow and Mauve, "Modular square root puzzles").
+//! A server that asks clients for square roots before it works for them (Jerschow and Mauve, "Modular square root
+//! puzzles").
 //!
 //! ```text
 //! client_puzzle [BITS] [PUZZLES]    a prime of 512 to 2048 bits, 1024 unless given; 200 puzzles
 //! ```
-//! The client solves one puzzle on a core, as it has to, and then all of them at once, as one with a fast device may. Solutions are
-//! checked by the server with one multiplication each, and by another big-integer library.
+//! The client solves one puzzle on a core, as it has to, and then all of them at once, as one with a fast device may.
+//! Solutions are checked by the server with one multiplication each, and by another big-integer library.
 
 use std::{env, error::Error, process::ExitCode, time::Instant};
 

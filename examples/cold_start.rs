@@ -6,9 +6,10 @@
 //!
 //! With `EVARISTE_CACHE` naming a folder with an archive that `cargo xtask kernels --package` made, it needs no NVRTC.
 //!
-//! Each part makes a plan, calls it, and calls it again. `ntt` transforms over BLS12-381 Fr, `msm` sums points of BLS12-381 G1,
-//! `sumcheck` zero-checks ab − c over BLS12-381 Fr, and `groth16` makes what a prover over BN254 needs: transforms on cosets, sums in
-//! G1 and in G2. Kernels are compiled side by side when plans are made, and progress is shown; calls compile nothing.
+//! Each part makes a plan, calls it, and calls it again. `ntt` transforms over BLS12-381 Fr, `msm` sums points of
+//! BLS12-381 G1, `sumcheck` zero-checks ab − c over BLS12-381 Fr, and `groth16` makes what a prover over BN254 needs:
+//! transforms on cosets, sums in G1 and in G2. Kernels are compiled side by side when plans are made, and progress is
+//! shown; calls compile nothing.
 
 use std::{
     env,

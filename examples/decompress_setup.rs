@@ -4,10 +4,11 @@
 //! cargo run --release --example decompress_setup -- [--device cpu|cuda:0|wgpu:0] [--log-n N]
 //! ```
 //!
-//! The setup (EIP-4844) is 4,096 points of G1 and 65 of G2 of BLS12-381, in ZCash's encoding. All are brought from bytes on the host
-//! to checked points on the device: each coordinate below p, a point of the curve, in the subgroup. So are 2^N generated points of
-//! G1 (2^20 on a GPU, 2^12 elsewhere). Every coordinate must equal blst's, and for the setup some points must be what c-kzg
-//! commits with. Then some encodings are spoilt in every way there is, and each must be named by its place and by what is wrong.
+//! The setup (EIP-4844) is 4,096 points of G1 and 65 of G2 of BLS12-381, in ZCash's encoding. All are brought from
+//! bytes on the host to checked points on the device: each coordinate below p, a point of the curve, in the subgroup.
+//! So are 2^N generated points of G1 (2^20 on a GPU, 2^12 elsewhere). Every coordinate must equal blst's, and for the
+//! setup some points must be what c-kzg commits with. Then some encodings are spoilt in every way there is, and each
+//! must be named by its place and by what is wrong.
 
 use std::{
     env,
@@ -148,7 +149,8 @@ fn first(decoder: &Decoder, bytes: &[u8]) -> Result<Duration> {
 fn spoilt(decoder: &Decoder) -> Result<usize> {
     let mut bytes = G1_LAGRANGE.to_vec();
     let mut point = |place: usize, spoil: &dyn Fn(&mut [u8])| spoil(&mut bytes[place * BYTES[0]..][..BYTES[0]]);
-    // Not marked as compressed; the point at infinity with a coordinate; p or more; off the curve; outside of the subgroup.
+    // Not marked as compressed; the point at infinity with a coordinate; p or more; off the curve; outside of the
+    // subgroup.
     point(3, &|p| p[0] &= 0x7f);
     point(40, &|p| p[0] |= 0x40);
     point(500, &|p| {

@@ -6,9 +6,9 @@
 //! encrypt_file open KEY NONCE   INPUT OUTPUT   the inverse; nothing appears if the tag is wrong
 //! ```
 //! Key, counter block and nonce are hexadecimal. The output appears when it is complete: a run that is stopped leaves
-//! what was there before, and beside it, on systems that have no files without a name, what it had written, as `.OUTPUT.….part`.
-//! `open` reads its input twice, and writes nothing before the tag has been found to be right. Never encrypt two files with one
-//! key and one counter block or nonce.
+//! what was there before, and beside it, on systems that have no files without a name, what it had written, as
+//! `.OUTPUT.….part`. `open` reads its input twice, and writes nothing before the tag has been found to be right. Never
+//! encrypt two files with one key and one counter block or nonce.
 
 use std::{
     env,

@@ -4,8 +4,8 @@
 //! ```text
 //! own_kernel [LOG_LEN]    log₂ of the elements, 16 unless given
 //! ```
-//! The kernel is declared once, with a body for each language. The results are compared with arkworks'. It is an example of
-//! a kernel; which constants and how many rounds a hash needs is for its authors to say.
+//! The kernel is declared once, with a body for each language. The results are compared with arkworks'. It is an
+//! example of a kernel; which constants and how many rounds a hash needs is for its authors to say.
 
 use std::{env, error::Error, time::Instant};
 
@@ -114,7 +114,8 @@ impl<F: DeviceField> Mimc<F> {
         }
         let (len, rounds) = (x.len() as u32, self.constants.len() as u32);
         let args = &mut [Arg::write(x), Arg::read(&self.constants)];
-        // SAFETY: threads touch only elements below `len` and constants below `rounds`, which are those of both buffers.
+        // SAFETY: threads touch only elements below `len` and constants below `rounds`, which are those of both
+        // buffers.
         unsafe { self.kernel.launch(queue, len.div_ceil(THREADS).into(), &Params { len, rounds }, args) }
     }
 }

@@ -4,11 +4,11 @@
 //! cargo run --release --example r1cs_zerocheck -- [--device cpu|cuda:0|wgpu:0] [TEXT]
 //! ```
 //!
-//! arkworks' gadgets make an R1CS of the hash function: matrices A, B and C, and an assignment z, such that each row of Az times
-//! that of Bz is that of Cz. The device forms the three vectors from z, and the sumcheck proves that Az·Bz − Cz is 0 in every
-//! row: Σ eq(τ, x) (Az(x) Bz(x) − Cz(x)) = 0 for a point τ that the transcript gives. The verifier is left with the values of Az,
-//! Bz and Cz at a random point, which a proof system takes from a commitment to z, and this program from the tables. With a wrong
-//! assignment the proof is refused.
+//! arkworks' gadgets make an R1CS of the hash function: matrices A, B and C, and an assignment z, such that each row of
+//! Az times that of Bz is that of Cz. The device forms the three vectors from z, and the sumcheck proves that Az·Bz −
+//! Cz is 0 in every row: Σ eq(τ, x) (Az(x) Bz(x) − Cz(x)) = 0 for a point τ that the transcript gives. The verifier is
+//! left with the values of Az, Bz and Cz at a random point, which a proof system takes from a commitment to z, and this
+//! program from the tables. With a wrong assignment the proof is refused.
 
 use std::{env, process::ExitCode, time::Instant};
 

@@ -3,8 +3,8 @@
 //! ```text
 //! rabin [PRIME_BITS] [MESSAGES]    512 to 2048 bits for each of the two primes, 1024 unless given; 1000 messages
 //! ```
-//! Each ciphertext is compared with a square by another big-integer library, and the messages with what was encrypted. This is
-//! Rabin's primitive with plain redundancy, for research: a scheme for secrets pads at random.
+//! Each ciphertext is compared with a square by another big-integer library, and the messages with what was encrypted.
+//! This is Rabin's primitive with plain redundancy, for research: a scheme for secrets pads at random.
 
 use std::{env, error::Error, process::ExitCode, time::Instant};
 

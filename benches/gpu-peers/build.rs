@@ -1,6 +1,6 @@
 //! Compiles sppark's transforms, one program a field: its types have the same names for every field, so that each
-//! program keeps its symbols to itself. And the kernels of ec-gpu-gen over BLS12-381, to machine code that is loaded when it is
-//! wanted.
+//! program keeps its symbols to itself. And the kernels of ec-gpu-gen over BLS12-381, to machine code that is loaded
+//! when it is wanted.
 
 #![cfg_attr(not(feature = "nvcc"), allow(dead_code, unused_imports))]
 

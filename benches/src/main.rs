@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: the limits of each device, then every algorithm as a share of them.
 //!
-//! Each file of `algorithms` has a constant [`Algorithm`], and `build.rs` lists them. Without the feature `all` this program holds
-//! the headlines alone, so that a first run waits for the code that it needs.
+//! Each file of `algorithms` has a constant [`Algorithm`], and `build.rs` lists them. Without the feature `all` this
+//! program holds the headlines alone, so that a first run waits for the code that it needs.
 
 mod coverage;
 #[cfg(feature = "gpu-peers")]
@@ -47,7 +47,8 @@ use summary::Summary;
 use target::Target;
 use timing::Budget;
 
-/// Whether there are all cases, and not the headlines alone. Code of other cases stands behind it, so that it is not compiled.
+/// Whether there are all cases, and not the headlines alone. Code of other cases stands behind it, so that it is not
+/// compiled.
 const ALL: bool = cfg!(feature = "all");
 
 /// Measures every device found: its limits, then every algorithm, each result checked before it is timed.
@@ -70,8 +71,8 @@ struct Options {
     #[arg(long, value_name = "A..B")]
     log_n: Option<Sizes>,
     /// Measures peers too, on the CPU: arkworks on all its cores, RustCrypto on one, and aws-lc, blst, plonky3 and
-    /// winterfell if this program is built with the features of their names; on an NVIDIA GPU sppark and Bellperson's kernels
-    /// with the feature gpu-peers. The headlines have theirs anyway.
+    /// winterfell if this program is built with the features of their names; on an NVIDIA GPU sppark and Bellperson's
+    /// kernels with the feature gpu-peers. The headlines have theirs anyway.
     #[arg(long)]
     peers: bool,
     /// How much to measure. AES has hundreds of cases and takes 50 ms for each in both profiles.
@@ -101,7 +102,8 @@ enum Child {
 /// How much to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Profile {
-    /// The headlines of each algorithm, at one size; with --only, --case or --log-n all cases, at small sizes. 0.3 s a case.
+    /// The headlines of each algorithm, at one size; with --only, --case or --log-n all cases, at small sizes. 0.3 s a
+    /// case.
     Quick,
     /// All cases and sizes, 1 s a case.
     Full,
@@ -197,7 +199,8 @@ fn targets(asked: &[DeviceId], coverage: Coverage, progress: &mut Progress) -> R
     Ok((targets, missing))
 }
 
-/// Whether headlines are known by one name each. Not a unit test, for which all that algorithms run would be compiled once more.
+/// Whether headlines are known by one name each. Not a unit test, for which all that algorithms run would be compiled
+/// once more.
 fn check() -> Result<()> {
     let headlines: Vec<&Headline> = ALGORITHMS.iter().flat_map(|algorithm| algorithm.headlines).collect();
     for (i, headline) in headlines.iter().enumerate() {

@@ -117,8 +117,8 @@ impl Shared for small::KoalaBear {
     }
 }
 
-/// Times the fastest transform on the columns of a matrix. `check` compares the values, which it reads one by one, and says with
-/// what.
+/// Times the fastest transform on the columns of a matrix. `check` compares the values, which it reads one by one, and
+/// says with what.
 pub(super) fn measure<F: Shared>(
     session: &mut Session,
     case: Case,

@@ -37,7 +37,8 @@ pub(crate) struct Options {
     /// Writes the results to a file, from which docs/comparisons.md can be written.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Shows what Nsight Compute counted of each kernel of HyperPlonk's sumcheck: a file that `ncu --csv --page raw` wrote.
+    /// Shows what Nsight Compute counted of each kernel of HyperPlonk's sumcheck: a file that `ncu --csv --page raw`
+    /// wrote.
     #[arg(long, value_name = "FILE")]
     ncu: Option<PathBuf>,
 }
@@ -95,7 +96,8 @@ fn scale(device: &Device, small: bool) -> Scale {
     }
 }
 
-/// Adds what a run measures on a device, but what was measured there before. A case that the bench does not have is a failure.
+/// Adds what a run measures on a device, but what was measured there before. A case that the bench does not have is a
+/// failure.
 fn measure(target: &Target, run: &Run, measured: &mut Measurements) -> Result<()> {
     let device = target.device.info().id.to_string();
     let is_known = |case: &str, log_n: u32| {

@@ -47,7 +47,8 @@ pub(crate) fn is_too_large_for_device(error: &backend::Error) -> bool {
     matches!(error, backend::Error::OutOfMemory { .. } | backend::Error::TooLarge { .. })
 }
 
-/// What the name of a case adds where copies and kernel wait for each other: the sum of the parts of the case without it.
+/// What the name of a case adds where copies and kernel wait for each other: the sum of the parts of the case without
+/// it.
 pub(crate) const IN_TURN: &str = "-in-turn";
 
 /// The name of a case without where its data lies.
@@ -245,8 +246,8 @@ fn milliseconds(time: Duration) -> f64 {
     1e3 * time.as_secs_f64()
 }
 
-/// Sets how many times faster each record is than the fastest peer's of the same task and size, wherever the data of either lies:
-/// peers on the processor are compared with every device, those on a GPU with it alone.
+/// Sets how many times faster each record is than the fastest peer's of the same task and size, wherever the data of
+/// either lies: peers on the processor are compared with every device, those on a GPU with it alone.
 pub(crate) fn with_speedups(mut records: Vec<Record>) -> Vec<Record> {
     let task = |record: &Record| (task(&record.case).map(str::to_owned), record.log_n);
     let peers: Vec<_> = records

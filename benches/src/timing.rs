@@ -113,8 +113,8 @@ impl Budget {
         self.repeat(run, 1)
     }
 
-    /// Times work that uses up what it works on: `prepare` makes it anew for `batch` iterations, which does not count, and
-    /// `work` gets the number of each.
+    /// Times work that uses up what it works on: `prepare` makes it anew for `batch` iterations, which does not count,
+    /// and `work` gets the number of each.
     pub(crate) fn time_prepared(
         &self,
         batch: u32,

@@ -37,8 +37,8 @@ pub(crate) fn exit(run: impl FnOnce() -> Result<()>) -> ExitCode {
     }
 }
 
-/// The device and the batches of blobs that the arguments of a program name: one batch of all files, or without files a random blob
-/// and a batch of 64.
+/// The device and the batches of blobs that the arguments of a program name: one batch of all files, or without files a
+/// random blob and a batch of 64.
 pub(crate) fn arguments(program: &str) -> Result<(Device, Vec<Vec<u8>>)> {
     let (mut device, mut files) = (None, Vec::new());
     let mut arguments = env::args_os().skip(1);

@@ -52,8 +52,8 @@ fn bytes(input: &mut Unstructured<'_>, most: usize) -> arbitrary::Result<Vec<u8>
     (0..len).map(|_| input.arbitrary()).collect()
 }
 
-/// Batches of messages in one buffer, in CTR, CBC and GCM: either each message comes out as alone and nothing else of the
-/// buffer changes, or the batch is refused and nothing changes at all.
+/// Batches of messages in one buffer, in CTR, CBC and GCM: either each message comes out as alone and nothing else of
+/// the buffer changes, or the batch is refused and nothing changes at all.
 ///
 /// # Panics
 /// If a batch does anything else.

@@ -5,8 +5,8 @@ use evariste_backend::fuzzing::Cache;
 
 use crate::{choice, folder::Folder};
 
-/// Files of the kernel cache: whatever lies there under the name of an entry, a program gets either what was stored under
-/// that name or nothing.
+/// Files of the kernel cache: whatever lies there under the name of an entry, a program gets either what was stored
+/// under that name or nothing.
 ///
 /// # Panics
 /// If it gets anything else.

@@ -10,7 +10,8 @@ use crate::choice;
 const COLUMNS: u32 = 40;
 const CONSTANTS: u32 = 3;
 
-/// Expressions: built step by step beside their values, which the expression has in each row, by itself and as a kernel.
+/// Expressions: built step by step beside their values, which the expression has in each row, by itself and as a
+/// kernel.
 ///
 /// # Panics
 /// If a value differs, or a degree, a number of columns or constants, or the digest of the same expression made again.

@@ -13,9 +13,9 @@ use crate::{
 /// What stands in the target before.
 const OLD: &[u8] = b"what was there";
 
-/// Files: what is sealed is as GCM's standard says, opens to what it was, and opens no more once a byte of it, of the nonce
-/// or of the associated data has changed; a stream applied to a file is CTR, in place too. A call that fails leaves its
-/// target, and nothing beside it.
+/// Files: what is sealed is as GCM's standard says, opens to what it was, and opens no more once a byte of it, of the
+/// nonce or of the associated data has changed; a stream applied to a file is CTR, in place too. A call that fails
+/// leaves its target, and nothing beside it.
 ///
 /// # Panics
 /// If a file comes out otherwise.

@@ -1,8 +1,8 @@
 //! Fuzz targets: functions that take any bytes, do with them what a user or an attacker could, compare what comes of it
 //! with a plain implementation, and panic where they differ.
 //!
-//! `cargo xtask fuzz` gives each its time on stable Rust: mutations of a few inputs, the same ones for the same seed. Under
-//! `cargo fuzz` libFuzzer chooses the inputs by the code that they reach.
+//! `cargo xtask fuzz` gives each its time on stable Rust: mutations of a few inputs, the same ones for the same seed.
+//! Under `cargo fuzz` libFuzzer chooses the inputs by the code that they reach.
 
 mod batches;
 mod cache;

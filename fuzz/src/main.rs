@@ -1,5 +1,5 @@
-//! Gives each fuzz target its time, on stable Rust. Each runs in a process of its own, so that an input that ends or hangs it
-//! is found as well.
+//! Gives each fuzz target its time, on stable Rust. Each runs in a process of its own, so that an input that ends or
+//! hangs it is found as well.
 
 use std::{
     collections::VecDeque,

@@ -16,8 +16,8 @@ const MOST: usize = 8;
 /// Changes of bytes of an encoding at most.
 const CHANGES: u8 = 3;
 
-/// Points from bytes: encodings of multiples of the generator with some bytes changed, and bytes that are none, with the check of the
-/// subgroup, by the device that every machine has and by arkworks.
+/// Points from bytes: encodings of multiples of the generator with some bytes changed, and bytes that are none, with
+/// the check of the subgroup, by the device that every machine has and by arkworks.
 ///
 /// # Panics
 /// If one takes what the other refuses, or makes another point of it.

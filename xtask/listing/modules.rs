@@ -1,5 +1,5 @@
-//! Lists the files of a folder for a crate's build script: a module for each, and a table of a constant that each of them has. A
-//! file that is there is in the table.
+//! Lists the files of a folder for a crate's build script: a module for each, and a table of a constant that each of
+//! them has. A file that is there is in the table.
 
 use std::{
     env, fs, io,

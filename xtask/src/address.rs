@@ -1,7 +1,7 @@
 //! `xtask address`: the tests of the libraries and those of the CPU device under the compiler's address sanitizer.
 //!
-//! It finds what the code of the host, `unsafe` or not, reads or writes outside of allocations and after they are freed: the
-//! CPU's kernels, the pools of memory, and the double of the CUDA driver that copies late.
+//! It finds what the code of the host, `unsafe` or not, reads or writes outside of allocations and after they are
+//! freed: the CPU's kernels, the pools of memory, and the double of the CUDA driver that copies late.
 
 use std::process::{Command, ExitCode};
 

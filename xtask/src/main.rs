@@ -1,7 +1,7 @@
 //! The workspace's own commands. `cargo xtask help` lists them.
 //!
-//! This program has none of Evariste's code: it builds the program that a command takes, and no other, and starts it. The folder
-//! that `cargo xtask bundle` makes holds those programs, which run without cargo.
+//! This program has none of Evariste's code: it builds the program that a command takes, and no other, and starts it.
+//! The folder that `cargo xtask bundle` makes holds those programs, which run without cargo.
 
 mod address;
 mod bundle;
@@ -31,8 +31,8 @@ enum Command {
     /// Runs the tests of the libraries and of every device found, and tells what ran, what was skipped, and why.
     #[command(disable_help_flag = true)]
     Test(program::Arguments),
-    /// Compiles every kernel over every field for every target, without any GPU; with --package, makes an archive of kernels compiled
-    /// ahead of time.
+    /// Compiles every kernel over every field for every target, without any GPU; with --package, makes an archive of
+    /// kernels compiled ahead of time.
     #[command(disable_help_flag = true)]
     Kernels(program::Arguments),
     /// Launches every kernel on an NVIDIA GPU under compute-sanitizer: memcheck, racecheck, initcheck and synccheck.
@@ -40,8 +40,8 @@ enum Command {
     Sanitize(program::Arguments),
     /// Lists the devices that there are, and what each can do.
     Devices,
-    /// Measures what the five founding documents published, and tells both side by side: prentt, hyperplonk, aes, msm, sqrt, or
-    /// all of them.
+    /// Measures what the five founding documents published, and tells both side by side: prentt, hyperplonk, aes, msm,
+    /// sqrt, or all of them.
     #[command(disable_help_flag = true)]
     Reproduce(program::Arguments),
     /// Writes a file of a number of bytes without a pattern, to try encrypting on: BYTES FILE.

@@ -1,5 +1,5 @@
-//! The kernels of ec-gpu-gen that Bellperson runs over BLS12-381, and the launches that its programs make of them, on the first
-//! device.
+//! The kernels of ec-gpu-gen that Bellperson runs over BLS12-381, and the launches that its programs make of them, on
+//! the first device.
 
 use std::{iter, mem::swap, sync::Arc};
 
@@ -141,7 +141,8 @@ impl<'a> Transform<'a> {
             let mut launch = self.program.stream.launch_builder(&self.program.transform);
             launch.arg(&self.from).arg(&mut self.to).arg(&self.factors).arg(&self.powers).arg(&none);
             launch.arg(&n).arg(&done).arg(&levels).arg(&radix);
-            // SAFETY: arguments are those of the kernel, whose memory is of n elements, of the factors and of the powers.
+            // SAFETY: arguments are those of the kernel, whose memory is of n elements, of the factors and of the
+            // powers.
             unsafe { launch.launch(config) }?;
             done += levels;
             swap(&mut self.from, &mut self.to);

@@ -2,9 +2,9 @@
 //!
 //! Sizes are in bytes, so that throughput is bytes of plaintext in a second.
 //!
-//! All methods are measured in CTR and GCM, which share their kernel, and the fastest and the bitsliced one in XTS and CBC,
-//! which take two kernels more each. So all cases of an H200 take some two minutes, most of it for what is of 1 GiB and
-//! more.
+//! All methods are measured in CTR and GCM, which share their kernel, and the fastest and the bitsliced one in XTS and
+//! CBC, which take two kernels more each. So all cases of an H200 take some two minutes, most of it for what is of 1
+//! GiB and more.
 
 #[cfg(feature = "aws-lc")]
 mod aws_lc;

@@ -130,7 +130,8 @@ impl<F: DeviceField + FftField> Matrix<F> {
         self.input.iter().skip(column).step_by(self.columns).copied().collect()
     }
 
-    /// Compares some values, which `output` reads and which lie by rows in bit-reversed order, with those of the polynomials.
+    /// Compares some values, which `output` reads and which lie by rows in bit-reversed order, with those of the
+    /// polynomials.
     fn check(&self, extended: bool, output: impl Fn(usize) -> Result<F>) -> Result<String> {
         let log_rows = self.log_n + if extended { LOG_BLOWUP } else { 0 };
         let root: F = root_of_unity(log_rows).expect("sizes are checked against the two-adicity of the field");
@@ -157,7 +158,8 @@ impl<F: DeviceField + FftField> Matrix<F> {
 const FORWARD: &str = "forward/bit-reversed";
 const EXTEND: &str = "extend-2/bit-reversed";
 
-/// The value at `z` of the polynomial with these n values at the powers of the root w of order n: (zⁿ − 1)/n · Σ v_i·wⁱ/(z − wⁱ).
+/// The value at `z` of the polynomial with these n values at the powers of the root w of order n: (zⁿ − 1)/n · Σ
+/// v_i·wⁱ/(z − wⁱ).
 fn interpolated<F: FftField>(values: &[F], z: F) -> F {
     let n = values.len() as u64;
     let root: F = root_of_unity(n.ilog2()).expect("sizes are checked against the two-adicity of the field");

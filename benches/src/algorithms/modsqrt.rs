@@ -117,7 +117,8 @@ fn run(session: &mut Session, targets: &[Target], request: &Request) {
 /// log₂ of the elements on the CPU, for a prime of 1024 bits.
 const CPU_LOG_N: u32 = 10;
 
-/// Squares of random numbers in even places, and squares times a non-residue in odd ones: what has a root is known of all.
+/// Squares of random numbers in even places, and squares times a non-residue in odd ones: what has a root is known of
+/// all.
 fn values(prime: Prime, len: usize) -> Result<Vec<u32>> {
     let (limbs, params) = (limbs(prime.bits), params(prime)?);
     let mut words: Vec<u32> = input::random(limbs * len);

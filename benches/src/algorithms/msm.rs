@@ -156,9 +156,9 @@ const fn doublings(name: &'static str, depth: u32, tuning: fn() -> Tuning) -> Wa
     Way { name, precompute: Precompute::Doublings { depth }, tuning, ..DEVICE }
 }
 
-/// What is compared in TCHES 2024/2: balanced accumulation, slices of whole buckets and one thread a bucket; all digits and odd
-/// ones, with more doublings of the bases or fewer; points one by one and two by two, with shared inversions and without; layers
-/// of sums of buckets and running sums.
+/// What is compared in TCHES 2024/2: balanced accumulation, slices of whole buckets and one thread a bucket; all digits
+/// and odd ones, with more doublings of the bases or fewer; points one by one and two by two, with shared inversions
+/// and without; layers of sums of buckets and running sums.
 const COMPARED: [Way; 14] = [
     BALANCED,
     Way { name: "whole-buckets/device", tuning: whole_buckets, ..DEVICE },

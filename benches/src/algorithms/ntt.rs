@@ -509,7 +509,8 @@ fn bits(field: &str) -> Option<u32> {
     })
 }
 
-/// Sets N·log₂N·bits² in a second for one or several transforms of N elements together, the measure by which PreNTT compares.
+/// Sets N·log₂N·bits² in a second for one or several transforms of N elements together, the measure by which PreNTT
+/// compares.
 pub(crate) fn with_relative_efficiency(mut records: Vec<Record>) -> Vec<Record> {
     for record in records.iter_mut().filter(|record| record.algorithm == ALGORITHM.name) {
         let (case, log_n, throughput) = (&record.case, record.log_n, record.throughput);

@@ -1,4 +1,5 @@
-//! The rates of field arithmetic in registers: multiplications, squarings, sums of products, and products with a constant.
+//! The rates of field arithmetic in registers: multiplications, squarings, sums of products, and products with a
+//! constant.
 
 #![cfg(feature = "all")]
 

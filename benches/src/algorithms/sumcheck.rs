@@ -140,8 +140,8 @@ fn check_rows(tables: impl Iterator<Item = Result<Vec<Fr>>>, sub: &SubClaim<Fr>)
 
 fn zero_check(session: &mut Session, target: &Target, log_n: u32, way: Way) {
     let elements = 1usize << log_n;
-    // Each round but the first folds three tables, which takes 3 products for each of their elements in all; each evaluates
-    // at two points, the first at one, where only two tables count.
+    // Each round but the first folds three tables, which takes 3 products for each of their elements in all; each
+    // evaluates at two points, the first at one, where only two tables count.
     let work = Work { multiplications: 6.0 * elements as f64, bytes: 11.0 * BYTES * elements as f64 };
     let described = Case {
         name: format!("bls12-381-fr/{}", way.name),
@@ -220,8 +220,8 @@ const fn per_pair(multiplications: f64, elements: f64) -> PerPair {
     PerPair { multiplications, elements }
 }
 
-/// An evaluation takes a product and its weight. The first round folds nothing; others fold each table, which reads four elements,
-/// writes two, and takes two products.
+/// An evaluation takes a product and its weight. The first round folds nothing; others fold each table, which reads
+/// four elements, writes two, and takes two products.
 const FORMS: [Form; 4] = [
     // The experiment of HyperPlonk's source: four tables, evaluated at four points.
     Form {
@@ -257,8 +257,8 @@ const FORMS: [Form; 4] = [
     },
 ];
 
-/// The first rounds of a proof one by one, each until the host has drawn its challenge: what a read and the next launch take counts,
-/// and the tables of eq in the first one where the prover makes them.
+/// The first rounds of a proof one by one, each until the host has drawn its challenge: what a read and the next launch
+/// take counts, and the tables of eq in the first one where the prover makes them.
 fn rounds(session: &mut Session, target: &Target, log_n: u32, form: Form) {
     let mut measured = None;
     for round in 0..ROUNDS.min(log_n) {
@@ -368,7 +368,8 @@ fn satisfied(device: &Device, elements: usize) -> Result<Vec<Buffer<Mont<Fr>>>> 
     Ok(tables)
 }
 
-/// Tables in host memory, with half of the device memory that all would take, so that the first two rounds take one pass over them.
+/// Tables in host memory, with half of the device memory that all would take, so that the first two rounds take one
+/// pass over them.
 fn two_rounds(session: &mut Session, target: &Target, log_n: u32) {
     let elements = 1usize << log_n;
     let described = Case {
@@ -402,8 +403,8 @@ fn two_rounds(session: &mut Session, target: &Target, log_n: u32) {
     });
 }
 
-/// The textbook's prover by `ark_ff`, on all cores: the weight is a table, each round is evaluated at 0, 1, 2 and 3, then all
-/// tables are folded. It is given the challenges of our proof.
+/// The textbook's prover by `ark_ff`, on all cores: the weight is a table, each round is evaluated at 0, 1, 2 and 3,
+/// then all tables are folded. It is given the challenges of our proof.
 fn arkworks(session: &mut Session, target: &Target, log_n: u32) {
     let described = Case {
         name: "bls12-381-fr/zero-check/host".into(),

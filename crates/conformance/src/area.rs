@@ -1,5 +1,5 @@
-//! What a file of trials registers. Each check of all kernels or all plans reads its own field here, so that it is complete
-//! without a list.
+//! What a file of trials registers. Each check of all kernels or all plans reads its own field here, so that it is
+//! complete without a list.
 
 use evariste::backend::Device;
 use libtest_mimic::Trial;
@@ -13,7 +13,8 @@ use crate::{
     secrecy::Operation,
 };
 
-/// The trials of an algorithm, or of a part of the library. `build.rs` lists the constant `AREA` of each file in `trials`.
+/// The trials of an algorithm, or of a part of the library. `build.rs` lists the constant `AREA` of each file in
+/// `trials`.
 #[derive(Debug)]
 pub(crate) struct Area {
     /// What names of its trials have behind the device's.

@@ -1,5 +1,5 @@
-//! Lengths around 2³¹ and 2³², on a device without memory: what is accepted is launched in full, and what is not has launched
-//! nothing.
+//! Lengths around 2³¹ and 2³², on a device without memory: what is accepted is launched in full, and what is not has
+//! launched nothing.
 
 use evariste::backend::{Error, Result};
 

@@ -6,8 +6,8 @@ use libtest_mimic::Trial;
 
 use crate::Case;
 
-/// What runs with the arithmetic of GPUs: the launches of all kernels, over a field and a curve of each shape, at few sizes, and
-/// what is not among these. Of long fields only some transforms: a multiplication takes microseconds here.
+/// What runs with the arithmetic of GPUs: the launches of all kernels, over a field and a curve of each shape, at few
+/// sizes, and what is not among these. Of long fields only some transforms: a multiplication takes microseconds here.
 const CARRY_FLAG: [&str; 19] = [
     "launches::",
     "device::views::",
@@ -39,9 +39,9 @@ const PORTABLE: [&str; 5] = [
     "ntt::goldilocks::sizes",
 ];
 
-/// Not for this device: a trial that starts another process, which would run it on the CPU device; one whose threads write
-/// one place, as they may with such input, be it keys that are not sorted or counts that are false; and two about memory and
-/// counters, which are the CPU's.
+/// Not for this device: a trial that starts another process, which would run it on the CPU device; one whose threads
+/// write one place, as they may with such input, be it keys that are not sorted or counts that are false; and two about
+/// memory and counters, which are the CPU's.
 const NOT_EMULATED: [&str; 5] = [
     "no_host_copies_and_few_launches",
     "unsorted_keys",
@@ -50,8 +50,8 @@ const NOT_EMULATED: [&str; 5] = [
     "aes::crossovers",
 ];
 
-/// The trials of the CUDA sources on the host, named `emulator::…` with the arithmetic of GPUs and `emulator-portable::…`
-/// with the portable one. Every launch is checked for races, bounds and undefined behaviour.
+/// The trials of the CUDA sources on the host, named `emulator::…` with the arithmetic of GPUs and
+/// `emulator-portable::…` with the portable one. Every launch is checked for races, bounds and undefined behaviour.
 ///
 /// # Errors
 /// [`Error::Unavailable`] without a compiler; the reason says which it takes.

@@ -1,7 +1,8 @@
-//! Nothing of a secret stays in freed memory of the host's heap, whether an operation succeeds or the device fails in it.
+//! Nothing of a secret stays in freed memory of the host's heap, whether an operation succeeds or the device fails in
+//! it.
 //!
-//! All operands of an operation are secret. While it runs, with success, and with each launch and each read failing in turn, the
-//! allocator ([`heap`]) looks for words of them in what is freed.
+//! All operands of an operation are secret. While it runs, with success, and with each launch and each read failing in
+//! turn, the allocator ([`heap`]) looks for words of them in what is freed.
 
 use std::{
     cell::{Cell, RefCell},
@@ -98,7 +99,8 @@ impl Probe {
         elements
     }
 
-    /// Secret bytes, on the heap: of a stack nothing is said, and the padding of what is moved from it to the heap is what it had.
+    /// Secret bytes, on the heap: of a stack nothing is said, and the padding of what is moved from it to the heap is
+    /// what it had.
     pub(crate) fn bytes(&self, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
         self.fill(&mut bytes);
@@ -115,8 +117,8 @@ impl Probe {
         self.operand(&self.samples::<Fr>(LEN))
     }
 
-    /// Watches what is freed on the host's heap while an operation runs: with success, and with failures of the device, one
-    /// launch or one read later each time, as far as there are such.
+    /// Watches what is freed on the host's heap while an operation runs: with success, and with failures of the device,
+    /// one launch or one read later each time, as far as there are such.
     pub(crate) fn watch_heap<T, E>(&self, mut run: impl FnMut() -> Result<T, E>) -> Outcome
     where
         Failed: From<E>,

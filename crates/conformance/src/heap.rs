@@ -133,12 +133,14 @@ fn tell(bytes: usize) {
     TELLS.set(false);
 }
 
-/// Has all memory zeroed as it is allocated, from now on: to be called before secrets are made that are looked for later.
+/// Has all memory zeroed as it is allocated, from now on: to be called before secrets are made that are looked for
+/// later.
 pub(crate) fn keep_clean() {
     CLEAN.store(true, Ordering::SeqCst);
 }
 
-/// Does work, and gives what was freed meanwhile with any of these words in it, as text. What the work gives is not freed.
+/// Does work, and gives what was freed meanwhile with any of these words in it, as text. What the work gives is not
+/// freed.
 pub(crate) fn watch<T>(words: &[[u8; WORD]], work: impl FnOnce() -> T) -> (T, Vec<String>) {
     let words = Box::into_raw(Box::new(Words::new(words)));
     WORDS.store(words, Ordering::SeqCst);

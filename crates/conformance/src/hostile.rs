@@ -1,5 +1,5 @@
-//! Backends that anyone may write, and that do not keep their word: what they cause is an error, and neither a panic nor a
-//! wait for good.
+//! Backends that anyone may write, and that do not keep their word: what they cause is an error, and neither a panic
+//! nor a wait for good.
 
 use std::{
     fmt,
@@ -39,8 +39,8 @@ const LIES: [Lie; 9] = [
     ("units", |info, x| info.parallelism = x as u32),
 ];
 
-/// Every operation on a device each of whose limits is 0, 1, odd, small, and as large as it can be. What it computes may be an
-/// error.
+/// Every operation on a device each of whose limits is 0, 1, odd, small, and as large as it can be. What it computes
+/// may be an error.
 fn false_limits() -> Outcome {
     let told = |what: &str, lie: fn(&mut DeviceInfo, u64), value: u64| -> Vec<String> {
         let mut info = Device::cpu().info().clone();
@@ -173,7 +173,8 @@ impl Backend for Calling {
     }
 }
 
-/// The kernel of an expression that has not been used for longest gives way, and asks the same operations for another one.
+/// The kernel of an expression that has not been used for longest gives way, and asks the same operations for another
+/// one.
 fn handles_that_call_back() -> Outcome {
     let hook = Hook::default();
     let device = Device::unregistered(Arc::new(Calling { below: Device::cpu(), hook: Arc::clone(&hook) }));

@@ -1,8 +1,8 @@
 //! Every kernel launched, with one workgroup and with several, at sizes that sanitizers take.
 //!
-//! A group of kernels names trials that launch them, which run on a device that remembers launches. Its kernels are those that the
-//! crates list for compiling ahead, over a field or curve of each kind that has an arithmetic of its own. A test compares
-//! the kernels of all groups with the sources.
+//! A group of kernels names trials that launch them, which run on a device that remembers launches. Its kernels are
+//! those that the crates list for compiling ahead, over a field or curve of each kind that has an arithmetic of its
+//! own. A test compares the kernels of all groups with the sources.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -82,11 +82,12 @@ fn groups() -> impl Iterator<Item = (&'static KernelGroup, Add)> {
     AREAS.iter().flat_map(|area| area.kernels.iter().map(|group| (group, area.add)))
 }
 
-/// Transforms over a long field. The host's compiler would take minutes for each set of flags, so that their kernels read the flags
-/// when they run, as on emulated devices.
+/// Transforms over a long field. The host's compiler would take minutes for each set of flags, so that their kernels
+/// read the flags when they run, as on emulated devices.
 pub(crate) const LONG_TRANSFORMS: &str = "ntt-bls12-381-fr";
 
-/// Transforms over a short field. With every field, a kernel has its flags when it is compiled, as GPUs get it: hundreds of kernels.
+/// Transforms over a short field. With every field, a kernel has its flags when it is compiled, as GPUs get it:
+/// hundreds of kernels.
 pub(crate) const SHORT_TRANSFORMS: &str = "ntt-baby-bear";
 
 /// Trials that say nothing of launches, or that watch what belongs to the device.

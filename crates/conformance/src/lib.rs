@@ -41,8 +41,8 @@ pub use trials::process::run_child;
 use area::Area;
 use trials::AREAS;
 
-/// Whether trials run over every field and curve, and not over one of each shape alone. What is left out is compiled, as far as
-/// types go, but for no field.
+/// Whether trials run over every field and curve, and not over one of each shape alone. What is left out is compiled,
+/// as far as types go, but for no field.
 pub const EVERY_FIELD: bool = cfg!(feature = "every-field");
 
 /// The trials of one device. Their names read `device::suite::field::case`, without the field where there is none.
@@ -70,7 +70,8 @@ fn named(device: &Device, label: &str) -> Vec<Case> {
 const OF_ALL_AREAS: [(&str, Add); 4] =
     [("loops", loops::add), ("secrecy", secrecy::add), ("freed", freed::add), ("launches", launches::add)];
 
-/// The trials of one device that take minutes, or gigabytes of memory and disk. Devices that the processor emulates have few.
+/// The trials of one device that take minutes, or gigabytes of memory and disk. Devices that the processor emulates
+/// have few.
 pub fn long(device: &Device) -> Vec<Trial> {
     let label = &device.info().id.to_string();
     let mut trials = DeviceTrials { device, label, name: "aes", cases: Vec::new() };
@@ -141,7 +142,8 @@ pub fn skipped(name: impl Into<String>, reason: &str) -> Trial {
 /// Trials run side by side, but for those that take it to write.
 static TURN: RwLock<()> = RwLock::new(());
 
-/// What trials that have ended took, without the time that they waited for their turn; those of [`launches()`] wait in between.
+/// What trials that have ended took, without the time that they waited for their turn; those of [`launches()`] wait in
+/// between.
 static TOOK: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
 
 fn timed(name: String, run: impl FnOnce() -> Outcome) -> Outcome {
@@ -208,8 +210,8 @@ impl DeviceTrials<'_> {
         self.cases.push(Case { name, run: Box::new(move || Err(reason.into())), skipped: Some(reason.into()) });
     }
 
-    /// [`DeviceTrials::add_alone`] for a trial that takes so much memory, in one buffer and in all. Devices that have less, or that the
-    /// processor emulates, skip it.
+    /// [`DeviceTrials::add_alone`] for a trial that takes so much memory, in one buffer and in all. Devices that have
+    /// less, or that the processor emulates, skip it.
     fn add_large(&mut self, case: &str, buffer_bytes: u64, memory_bytes: u64, run: fn(&Device) -> Outcome) {
         self.add_alone(case, run);
         let info = self.device.info();
@@ -241,8 +243,8 @@ fn is_emulated(device: &Device) -> bool {
     info.id.kind == Kind::Wgpu && info.features.software
 }
 
-/// Whether the processor runs kernels of a program that looks for overflow and broken assumptions, several times as long as others:
-/// long inputs are shorter then.
+/// Whether the processor runs kernels of a program that looks for overflow and broken assumptions, several times as
+/// long as others: long inputs are shorter then.
 fn is_checked_cpu(device: &Device) -> bool {
     cfg!(debug_assertions) && device.info().id.kind == Kind::Cpu
 }

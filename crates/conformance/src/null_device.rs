@@ -1,11 +1,12 @@
 //! A device without memory: it claims as much as one likes, computes nothing, and remembers what it was asked to do.
 //!
 //! What plans do at the borders of 32 bits can be seen with it where no machine has the memory: the test reads off the
-//! parameters of each launch what the launch works on, and checks with [`Cover`] that together they work on the whole range,
-//! and on nothing twice.
+//! parameters of each launch what the launch works on, and checks with [`Cover`] that together they work on the whole
+//! range, and on nothing twice.
 //!
 //! Allocations of up to [`KEPT`] bytes have their contents, as far as those are written from the host: descriptors of
-//! batches, for instance. Larger ones, and whatever kernels would have written, read as zeros. Host memory is the CPU's.
+//! batches, for instance. Larger ones, and whatever kernels would have written, read as zeros. Host memory is the
+//! CPU's.
 
 use std::{
     ops::Range,
@@ -41,8 +42,8 @@ pub(crate) struct NullDevice {
     memories: AtomicU64,
 }
 
-/// The kernels that some work asks for on a device that says this of itself, in the order in which it does: some several times.
-/// There is no such device, and nothing is computed: what the work reads is zeros.
+/// The kernels that some work asks for on a device that says this of itself, in the order in which it does: some
+/// several times. There is no such device, and nothing is computed: what the work reads is zeros.
 ///
 /// # Errors
 /// Those of the work.

@@ -256,8 +256,8 @@ impl Backend for OrderChecker {
     }
 }
 
-/// That the device finds what is not ordered. The trials of areas use it: whatever takes a queue is the first to use what it uses,
-/// on a queue of its own.
+/// That the device finds what is not ordered. The trials of areas use it: whatever takes a queue is the first to use
+/// what it uses, on a queue of its own.
 pub(crate) fn common() -> Trial {
     Trial::test("any::ordered::the device finds what is not ordered", finds)
 }
@@ -267,7 +267,8 @@ pub(crate) fn expect_ordered(device: &OrderChecker, what: &str) -> Outcome {
     if faults.is_empty() { Ok(()) } else { Err(format!("{what}: {faults:?}").into()) }
 }
 
-/// Runs a trial on plans for work on a further queue, which are made on the default queue, on that queue, and on a third one.
+/// Runs a trial on plans for work on a further queue, which are made on the default queue, on that queue, and on a
+/// third one.
 pub(crate) fn on_plans(run: impl Fn(&OrderChecker, &Queue, &Queue) -> Outcome) -> Outcome {
     for case in 0..3 {
         let ordered = OrderChecker::new();

@@ -10,8 +10,8 @@ use libtest_mimic::Failed;
 
 use crate::{AREAS, Outcome, expect, expect_equal};
 
-/// Checks a device that nobody else uses meanwhile, and tells what it compiled. Areas whose kernels take minutes there are left
-/// out.
+/// Checks a device that nobody else uses meanwhile, and tells what it compiled. Areas whose kernels take minutes there
+/// are left out.
 pub(crate) fn check(device: &Device, without: &[&str]) -> Result<String, Failed> {
     let told = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&told);

@@ -84,16 +84,16 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// `as_hardware` has CUDA's sources on the host be those that GPUs get. Emulated Vulkan devices, which would take minutes
-    /// to compile the transforms, always get their own.
+    /// `as_hardware` has CUDA's sources on the host be those that GPUs get. Emulated Vulkan devices, which would take
+    /// minutes to compile the transforms, always get their own.
     pub(crate) fn new(below: &Device, as_hardware: bool) -> Arc<Self> {
         let mut info = below.info().clone();
         info.features.software &= info.id.kind == Kind::Wgpu || !as_hardware;
         Self::with_info(below, info, &[])
     }
 
-    /// A device on which some kernels are not launched, and memory has all bits set until it is written: so that others find
-    /// what these would have left as it never is.
+    /// A device on which some kernels are not launched, and memory has all bits set until it is written: so that others
+    /// find what these would have left as it never is.
     pub(crate) fn skipping(below: &Device, skipped: &'static [&'static str]) -> Device {
         Device::unregistered(Self::with_info(below, below.info().clone(), skipped))
     }
@@ -176,8 +176,8 @@ impl Recorder {
         mem::take(&mut self.flow().written)
     }
 
-    /// What brought secrets to memory that was allocated as public since this was asked last: kernels that were given both, and
-    /// copies.
+    /// What brought secrets to memory that was allocated as public since this was asked last: kernels that were given
+    /// both, and copies.
     pub(crate) fn leaks(&self) -> Vec<&'static str> {
         mem::take(&mut self.flow().leaks)
     }
@@ -186,7 +186,8 @@ impl Recorder {
         self.flow.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The most memory that was live on the device below when some was allocated here, in bytes, since this was asked last.
+    /// The most memory that was live on the device below when some was allocated here, in bytes, since this was asked
+    /// last.
     pub(crate) fn peak(&self) -> u64 {
         self.peak.swap(0, Ordering::Relaxed)
     }

@@ -1,13 +1,14 @@
 //! Secrets stay in secret memory.
 //!
-//! What operations keep for themselves is as secret as the most secret of what they are given: nothing of a secret, be it a
-//! partial sum, is left in memory that others get. What they write to is so already, or they refuse it
+//! What operations keep for themselves is as secret as the most secret of what they are given: nothing of a secret, be
+//! it a partial sum, is left in memory that others get. What they write to is so already, or they refuse it
 //! ([`SecretInput`](evariste::backend::Error::SecretInput)) and have written nothing.
 //!
-//! For each operation, every single operand is secret once, alone and with all that is written, and then all are and none is. The
-//! device below sees what comes to which memory: nothing of a secret to what is public, whatever the façade says of it. Whatever
-//! an operation allocates meanwhile, on the device and for staging, must be secret, and so be zeroed before others get it; and
-//! memory of the same sizes, taken afterwards, must hold no word of the secret operands.
+//! For each operation, every single operand is secret once, alone and with all that is written, and then all are and
+//! none is. The device below sees what comes to which memory: nothing of a secret to what is public, whatever the
+//! façade says of it. Whatever an operation allocates meanwhile, on the device and for staging, must be secret, and so
+//! be zeroed before others get it; and memory of the same sizes, taken afterwards, must hold no word of the secret
+//! operands.
 //!
 //! A kernel that no operation of these launches is found ([`common`]).
 
@@ -210,8 +211,8 @@ impl Probe {
         Ok(buffer)
     }
 
-    /// A number for each choice of what is secret, which values depend on: what was public with another choice may still lie in
-    /// the device's pools.
+    /// A number for each choice of what is secret, which values depend on: what was public with another choice may
+    /// still lie in the device's pools.
     pub(crate) fn run(&self) -> u32 {
         match self.secret {
             Secret::None => 0,

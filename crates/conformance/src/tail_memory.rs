@@ -1,8 +1,8 @@
 //! Kernels at places that the host's memory does not reach: a device whose long allocations have their end only.
 //!
-//! It runs CUDA's sources on another device. Where a buffer is long, only what lies from [`START`] on is there, and the kernel's
-//! pointer to it is moved back by as much before its first statement: so all its index arithmetic, with the numbers that it
-//! would have, leads to memory that is there.
+//! It runs CUDA's sources on another device. Where a buffer is long, only what lies from [`START`] on is there, and the
+//! kernel's pointer to it is moved back by as much before its first statement: so all its index arithmetic, with the
+//! numbers that it would have, leads to memory that is there.
 
 use std::{
     ops::Range,
@@ -130,7 +130,8 @@ impl Backend for TailMemory {
 
     unsafe fn dispatch(&self, queue: &QueueHandle, job: Dispatch<'_, '_>) -> Result<()> {
         let parts = job.args.iter().map(|arg| self.part(arg.memory())).collect::<Result<Vec<_>>>()?;
-        // What is missing of each view, which starts at a word if anything is, and where the rest lies in what is there.
+        // What is missing of each view, which starts at a word if anything is, and where the rest lies in what is
+        // there.
         let place = |(part, arg): (&&Part, &Arg<'_>)| {
             let span = arg.span();
             let missing = part.start.saturating_sub(span.at());
@@ -155,8 +156,8 @@ impl Backend for TailMemory {
         let mut args = job.args.iter().zip(places).filter_map(arg).collect::<Result<Vec<Arg<'_>>>>()?;
         let (spec, params, groups) = (&spec, job.params, job.groups);
         let job = Dispatch { executable: &executable, spec, params, args: &mut args, groups };
-        // SAFETY: what the caller promises of long buffers holds of their ends, with pointers moved by what is missing; and the
-        // device below watches its kernels.
+        // SAFETY: what the caller promises of long buffers holds of their ends, with pointers moved by what is missing;
+        // and the device below watches its kernels.
         unsafe { self.backend().dispatch(queue, job) }
     }
 

@@ -1,4 +1,5 @@
-//! The suite on every device found; with `EVARISTE_FULL` set, what takes minutes too. What is not there is reported as ignored.
+//! The suite on every device found; with `EVARISTE_FULL` set, what takes minutes too. What is not there is reported as
+//! ignored.
 
 use std::{env, process::ExitCode};
 

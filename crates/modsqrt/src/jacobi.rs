@@ -50,8 +50,8 @@ const fn divsteps(bits: u32) -> u32 {
 /// # Method
 /// Bernstein and Yang's divsteps take (n, x) to (± gcd, 0), and look at the lowest bits of the two numbers only. Each
 /// step changes the symbol by quadratic reciprocity, which needs the signs of both numbers. Their highest bits are
-/// unknown until a batch ends. So the signs within a batch follow from those before and after it. The signs of the vector
-/// (1, 0) under the same matrices decide the rest.
+/// unknown until a batch ends. So the signs within a batch follow from those before and after it. The signs of the
+/// vector (1, 0) under the same matrices decide the rest.
 ///
 /// Sources: Bernstein and Yang, "Fast constant-time gcd computation and modular inversion", TCHES 2019(3); Hamburg,
 /// "Computing the Jacobi symbol using Bernstein-Yang", Cryptology ePrint Archive 2021/1271, whose sign bookkeeping

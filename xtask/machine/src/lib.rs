@@ -1,5 +1,5 @@
-//! What the workspace's own programs share: the machine they run on, other programs that they start, plain tables, and the
-//! map of packages.
+//! What the workspace's own programs share: the machine they run on, other programs that they start, plain tables, and
+//! the map of packages.
 
 #[cfg(feature = "devices")]
 pub mod devices;

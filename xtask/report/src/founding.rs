@@ -1,4 +1,5 @@
-//! The five systems that this workspace was founded on: what their sources published, and what of it the bench measures.
+//! The five systems that this workspace was founded on: what their sources published, and what of it the bench
+//! measures.
 
 mod aes;
 mod hyperplonk;

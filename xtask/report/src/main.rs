@@ -13,8 +13,8 @@ use evariste_report::{comparisons, page};
 enum Command {
     /// Writes docs/comparisons.md and the charts under docs/charts.
     Comparisons,
-    /// Writes one page with charts of all results, which needs no other file. Results of other machines are taken along where their
-    /// files lie under docs/results.
+    /// Writes one page with charts of all results, which needs no other file. Results of other machines are taken along
+    /// where their files lie under docs/results.
     Report {
         /// Where to.
         #[arg(long, value_name = "FILE")]

@@ -29,8 +29,8 @@ const MULTIPROCESSORS: &str = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
 const L1_HITS: &str = "l1tex__t_sector_hit_rate.pct";
 
 impl Profile {
-    /// Reads what `ncu --csv --page raw` writes, of a run with the sections `SpeedOfLight` and `MemoryWorkloadAnalysis`, or with
-    /// all.
+    /// Reads what `ncu --csv --page raw` writes, of a run with the sections `SpeedOfLight` and
+    /// `MemoryWorkloadAnalysis`, or with all.
     ///
     /// # Errors
     /// If there is no such file, or it has no column of kernels' names.
@@ -73,8 +73,8 @@ impl Profile {
         text
     }
 
-    /// What the source of HyperPlonk's profile reads from its own: the share of multiprocessors from the first round to the second,
-    /// and the hits of the cache as that of memory falls.
+    /// What the source of HyperPlonk's profile reads from its own: the share of multiprocessors from the first round to
+    /// the second, and the hits of the cache as that of memory falls.
     fn verdicts(&self) -> Vec<String> {
         let rounds: Vec<&Kernel> =
             self.kernels.iter().filter(|kernel| kernel.name.starts_with("sumcheck_round")).collect();

@@ -1,8 +1,8 @@
-//! The steps of `docs/adding-an-algorithm.md`, followed for a tiny algorithm on a copy of the workspace: so that the page stays
-//! right, and what an algorithm costs in files is known.
+//! The steps of `docs/adding-an-algorithm.md`, followed for a tiny algorithm on a copy of the workspace: so that the
+//! page stays right, and what an algorithm costs in files is known.
 //!
-//! Its files lie in `xtask/adding-an-algorithm`. The copy has a version of its own: cargo then keeps what is built from it apart
-//! from what is built from the workspace, and takes the same dependencies.
+//! Its files lie in `xtask/adding-an-algorithm`. The copy has a version of its own: cargo then keeps what is built from
+//! it apart from what is built from the workspace, and takes the same dependencies.
 
 use std::{
     collections::BTreeSet,
@@ -78,7 +78,8 @@ pub(crate) fn trial() -> Trial {
     }
 }
 
-/// Adds the algorithm to a copy, compares the files with those that the page lists, and builds and tests what came of it.
+/// Adds the algorithm to a copy, compares the files with those that the page lists, and builds and tests what came of
+/// it.
 fn follow() -> Result<()> {
     let root = root();
     let target = absolute(env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from))?;

@@ -1,9 +1,11 @@
 //! `xtask kernels`: every kernel over every field, compiled for every target. No GPU is needed.
 //!
-//! A kernel that trials launch is compiled as there, without a line here. What stands here are more fields, curves and choices.
+//! A kernel that trials launch is compiled as there, without a line here. What stands here are more fields, curves and
+//! choices.
 //!
-//! A kernel's other choices, such as the size of a pass or where its factors come from, are compiled over one field, one after the
-//! other and not all with each other: over fields that have an arithmetic of their own they would be the same text again.
+//! A kernel's other choices, such as the size of a pass or where its factors come from, are compiled over one field,
+//! one after the other and not all with each other: over fields that have an arithmetic of their own they would be the
+//! same text again.
 
 mod cuda;
 mod package;
@@ -38,12 +40,13 @@ pub(crate) struct Options {
     /// Prints failures only.
     #[arg(long)]
     check: bool,
-    /// A CUDA architecture such as sm_90, for all fields; may be repeated. Unless given, sm_90 for all fields, and some from
-    /// sm_75 to sm_120 for the first.
+    /// A CUDA architecture such as sm_90, for all fields; may be repeated. Unless given, sm_90 for all fields, and some
+    /// from sm_75 to sm_120 for the first.
     #[arg(long, value_name = "SM")]
     arch: Vec<String>,
-    /// Makes an archive of the kernels of usual plans instead, compiled ahead of time: kernels.archive in crates/kernels, or in
-    /// the folder given by --out. It has machine code for sm_80, sm_90, sm_100 and sm_120, and PTX for other GPUs, or what --arch says.
+    /// Makes an archive of the kernels of usual plans instead, compiled ahead of time: kernels.archive in
+    /// crates/kernels, or in the folder given by --out. It has machine code for sm_80, sm_90, sm_100 and sm_120, and
+    /// PTX for other GPUs, or what --arch says.
     #[arg(long)]
     package: bool,
     /// Where the archive goes.
@@ -120,7 +123,8 @@ const VECTOR_FIELDS: &[Field] = &[
     Field { name: "koala-bear-5", kernels: vector_kernels::<small::KoalaBear5> },
 ];
 
-/// What has the shape of one of those, or their arithmetic: `cargo xtask kernels` checks it, and tests with every field do.
+/// What has the shape of one of those, or their arithmetic: `cargo xtask kernels` checks it, and tests with every field
+/// do.
 const FURTHER_FIELDS: &[Field] = &[
     Field { name: "bn254-fr", kernels: scalar_kernels::<ark_bn254::Fr> },
     Field { name: "bls12-381-fq", kernels: vector_kernels::<ark_bls12_381::Fq> },
@@ -208,9 +212,9 @@ fn distinct(mut kernels: Vec<KernelSpec>) -> Vec<KernelSpec> {
     kernels
 }
 
-/// Kernels of transforms: of some sizes with flags that are read when they run, which compiles every branch, side by side too; with
-/// each source of factors, one after the other; and of others as devices get them. What sizes, sources and places side by side do to
-/// a kernel does not depend on each other.
+/// Kernels of transforms: of some sizes with flags that are read when they run, which compiles every branch, side by
+/// side too; with each source of factors, one after the other; and of others as devices get them. What sizes, sources
+/// and places side by side do to a kernel does not depend on each other.
 fn transforms<F: DeviceField + FftField>(
     info: &DeviceInfo,
     sizes: &[u32],
@@ -273,8 +277,8 @@ impl Field {
     }
 }
 
-/// Every kernel: those of [`FIELDS`] and of [`VECTOR_FIELDS`], with `every` those of [`FURTHER_FIELDS`], and what groups of
-/// trials launch beside them.
+/// Every kernel: those of [`FIELDS`] and of [`VECTOR_FIELDS`], with `every` those of [`FURTHER_FIELDS`], and what
+/// groups of trials launch beside them.
 fn specs(info: &DeviceInfo, every: bool) -> Result<Vec<(&'static str, KernelSpec)>> {
     let mut specs = Vec::new();
     for field in FIELDS.iter().chain(VECTOR_FIELDS).chain(if every { FURTHER_FIELDS } else { &[] }) {

@@ -14,8 +14,8 @@ use clap::Parser;
 enum Command {
     /// Runs the trials of every device found and tells what ran, what was skipped, and why.
     Test(test::Options),
-    /// Compiles every kernel over every field for every target, without any GPU; with --package, makes an archive of kernels compiled
-    /// ahead of time.
+    /// Compiles every kernel over every field for every target, without any GPU; with --package, makes an archive of
+    /// kernels compiled ahead of time.
     Kernels(kernels::Options),
     /// Launches every kernel on an NVIDIA GPU under compute-sanitizer: memcheck, racecheck, initcheck and synccheck.
     Sanitize(sanitize::Options),

@@ -123,7 +123,8 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// The number of the line `========= ERROR SUMMARY: 0 errors` or `========= RACECHECK SUMMARY: 0 hazards displayed (…)`.
+/// The number of the line `========= ERROR SUMMARY: 0 errors` or
+/// `========= RACECHECK SUMMARY: 0 hazards displayed (…)`.
 fn counted(text: &str) -> Option<u64> {
     let summary = |line: &str| line.split_once("SUMMARY: ")?.1.split(' ').next()?.parse().ok();
     text.lines().filter(|line| line.starts_with("===")).find_map(summary)

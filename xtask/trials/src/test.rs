@@ -1,4 +1,5 @@
-//! `cargo xtask test`: the tests of all libraries and the trials of every device found, and a matrix of what ran and what did not.
+//! `cargo xtask test`: the tests of all libraries and the trials of every device found, and a matrix of what ran and
+//! what did not.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,25 +23,26 @@ use crate::{guide, kernels};
 
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Runs more: also emulated devices, CUDA sources on the host, every kernel through every compiler, examples, and the tests
-    /// of documentation. It takes some half an hour on two cores.
+    /// Runs more: also emulated devices, CUDA sources on the host, every kernel through every compiler, examples, and
+    /// the tests of documentation. It takes some half an hour on two cores.
     #[arg(long)]
     all: bool,
     /// What must be there, separated by commas: the run fails without it.
     #[arg(long, value_name = "R", value_delimiter = ',')]
     require: Vec<Requirement>,
-    /// A device to test: cpu, cuda:N, wgpu:N; may be repeated. Every device found unless given, emulations with --all alone.
+    /// A device to test: cpu, cuda:N, wgpu:N; may be repeated. Every device found unless given, emulations with --all
+    /// alone.
     #[arg(long, value_name = "D")]
     device: Vec<DeviceId>,
     /// Runs only the device tests and kernel checks whose names contain this, and not `cargo test`.
     #[arg(long, value_name = "S")]
     filter: Option<String>,
-    /// Runs what takes minutes too: chains of thousands of calls, and 4 GiB and one byte in memory and in files, which need
-    /// 9 GB of room for temporary files.
+    /// Runs what takes minutes too: chains of thousands of calls, and 4 GiB and one byte in memory and in files, which
+    /// need 9 GB of room for temporary files.
     #[arg(long)]
     full: bool,
-    /// Runs the trials over every field and curve, and not over one of each shape alone. The program must be built for it, as
-    /// `cargo xtask` and bundles do.
+    /// Runs the trials over every field and curve, and not over one of each shape alone. The program must be built for
+    /// it, as `cargo xtask` and bundles do.
     #[arg(long)]
     every_field: bool,
     /// Lists the trials that took longest, at most this number.
@@ -51,7 +53,8 @@ pub(crate) struct Options {
 /// Packages that `cargo test` leaves out: the trials run in this process.
 const NOT_TESTED: [&str; 1] = ["evariste-conformance"];
 
-/// Further packages that it leaves out unless everything is tested: programs, with the peers and dependencies of their own.
+/// Further packages that it leaves out unless everything is tested: programs, with the peers and dependencies of their
+/// own.
 const PROGRAMS: [&str; 3] = ["evariste-benches", "evariste-examples", "evariste-fuzz"];
 
 /// What a machine may be required to have.

@@ -37,7 +37,8 @@ enum With {
     All,
     /// Every method, with the shortest keys.
     Shortest,
-    /// The shortest keys, with or without a grid-stride loop, whichever the method does not have by default. Not on the CPU.
+    /// The shortest keys, with or without a grid-stride loop, whichever the method does not have by default. Not on the
+    /// CPU.
     OtherStride,
     /// The fastest method and the bitsliced one, with every length of keys: it has kernels of its own.
     Two,

@@ -54,8 +54,8 @@ pub(super) fn run(session: &mut Session, target: &Target, log_n: u32) {
     }
 }
 
-/// From host slice to host slice, and from pinned host memory and back: overlapped, and its parts one after the other; and
-/// as the crossover has it.
+/// From host slice to host slice, and from pinned host memory and back: overlapped, and its parts one after the other;
+/// and as the crossover has it.
 fn from_host(session: &mut Session, target: &Target, log_n: u32) {
     let device = &target.device;
     let len = 1_usize << log_n;
@@ -238,7 +238,8 @@ fn crossover(bytes: usize) -> String {
 /// Bytes of the copies that are opened one after the other in a run: they stay in a level 2 cache.
 const COPIED: usize = 1 << 18;
 
-/// Times `open` on what `seal` has made of the pattern, which opening destroys: on copies that are made between the runs.
+/// Times `open` on what `seal` has made of the pattern, which opening destroys: on copies that are made between the
+/// runs.
 pub(super) fn time_open<T>(
     budget: &Budget,
     data: &mut [u8],

@@ -1,5 +1,5 @@
-//! The steps by which a founding document made AES on a GPU fast, each with its transfers: by method, with and without a grid-stride
-//! loop, with copies and kernel in turn or through queues.
+//! The steps by which a founding document made AES on a GPU fast, each with its transfers: by method, with and without
+//! a grid-stride loop, with copies and kernel in turn or through queues.
 
 use evariste::aes::{Aes, AesConfig, Method};
 

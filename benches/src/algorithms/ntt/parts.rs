@@ -16,8 +16,8 @@ use crate::{
     target::Target,
 };
 
-/// What a prover does: tables made anew, data on its way, and seven transforms (three inverse ones, three on a coset and one
-/// back). The upload goes on while tables are made, or before.
+/// What a prover does: tables made anew, data on its way, and seven transforms (three inverse ones, three on a coset
+/// and one back). The upload goes on while tables are made, or before.
 pub(super) fn seven<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
     for overlapped in [true, false] {
         let case = Case {
@@ -80,8 +80,8 @@ fn seven_by_arkworks<F: DeviceField + FftField>(problem: &Problem<F>) -> Result<
     Ok(x)
 }
 
-/// The two parts of [`halves`] where log₂ n is odd: the first round of butterflies with its factors, and the transforms that it
-/// leaves, which are squares.
+/// The two parts of [`halves`] where log₂ n is odd: the first round of butterflies with its factors, and the transforms
+/// that it leaves, which are squares.
 pub(super) fn parts_of_halves<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
     if problem.log_n.is_multiple_of(2) {
         return;
@@ -167,7 +167,8 @@ pub(super) fn twiddles_alone<F: DeviceField + FftField>(session: &mut Session, t
     }
 }
 
-/// What has to be done before a transform beside its factors: device memory for the data, and its upload from pinned memory.
+/// What has to be done before a transform beside its factors: device memory for the data, and its upload from pinned
+/// memory.
 pub(super) fn preparation<F: DeviceField + FftField>(session: &mut Session, target: &Target, problem: &Problem<F>) {
     let case = Case {
         name: format!("{}/preparation/pinned", problem.field),

@@ -1,9 +1,9 @@
-//! Tonelli and Shanks as the source has it between a host and a device (chapter 4, Algorithm 3): the host makes a matrix B of powers
-//! of a generator, column after column, and the powers C of b; the device multiplies C by the columns of B, one after the other;
-//! the host reads the products D, and goes over them for the root.
+//! Tonelli and Shanks as the source has it between a host and a device (chapter 4, Algorithm 3): the host makes a
+//! matrix B of powers of a generator, column after column, and the powers C of b; the device multiplies C by the
+//! columns of B, one after the other; the host reads the products D, and goes over them for the root.
 //!
-//! Column j of D has all columns of B up to j in it. It is the vector that the algorithm has after j steps if each of them
-//! multiplies, so the element is one whose logarithm has that: for others the host would have to choose columns.
+//! Column j of D has all columns of B up to j in it. It is the vector that the algorithm has after j steps if each of
+//! them multiplies, so the element is one whose logarithm has that: for others the host would have to choose columns.
 
 use std::iter;
 
@@ -51,8 +51,8 @@ impl<F: PrimeField + FftField> Matrices<F> {
     }
 }
 
-/// A square that every step of the algorithm multiplies: b = a^q, for the odd part q of p − 1, is g² for the generator g of
-/// order 2^n, whose logarithm lacks all of the powers 2, 4, …, 2^(n − 1) to 2^n.
+/// A square that every step of the algorithm multiplies: b = a^q, for the odd part q of p − 1, is g² for the generator
+/// g of order 2^n, whose logarithm lacks all of the powers 2, 4, …, 2^(n − 1) to 2^n.
 fn element<F: PrimeField + FftField>() -> Result<F> {
     let q = F::TRACE.as_ref().first().copied().context("a field without limbs")?;
     // Each step doubles the bits that are right. An odd number has three at first.

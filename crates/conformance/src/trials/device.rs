@@ -331,7 +331,8 @@ fn stats_count(device: &Device) -> Outcome {
 }
 
 fn secrets_are_zeroed(device: &Device) -> Outcome {
-    // A size that nothing else uses, so that the pool hands out the same memory again: what is not secret is left there.
+    // A size that nothing else uses, so that the pool hands out the same memory again: what is not secret is left
+    // there.
     let len = 777_777;
     drop(device.upload::<u8>(&vec![0x5a; len])?);
     let left = device.alloc::<u8>(len)?.to_vec()?;

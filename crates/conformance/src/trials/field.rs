@@ -35,7 +35,8 @@ pub(crate) const AREA: Area = Area {
 };
 
 fn add(trials: &mut DeviceTrials<'_>) {
-    // All operations over one field of each number of limbs and shape of modulus, and over an extension of each kind of base.
+    // All operations over one field of each number of limbs and shape of modulus, and over an extension of each kind of
+    // base.
     prime::<ark_bls12_381::Fr>(trials, "bls12-381-fr");
     vector::add::<ark_bls12_381::Fr>(trials, "bls12-381-fr");
     prime::<ark_bls12_381::Fq>(trials, "bls12-381-fq");
@@ -53,8 +54,8 @@ fn add(trials: &mut DeviceTrials<'_>) {
     over::<small::BabyBear4>(trials, "baby-bear-4");
     vector::add::<small::BabyBear4>(trials, "baby-bear-4");
 
-    // Arithmetic over half a limb, with spare bits of other numbers, over the most limbs, over arkworks' other types, and over
-    // extensions of the other degrees.
+    // Arithmetic over half a limb, with spare bits of other numbers, over the most limbs, over arkworks' other types,
+    // and over extensions of the other degrees.
     prime::<fields::Sixteen>(trials, "sixteen-bit");
     prime::<ark_bn254::Fr>(trials, "bn254-fr");
     prime::<ark_bls12_377::Fr>(trials, "bls12-377-fr");

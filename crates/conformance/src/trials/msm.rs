@@ -94,8 +94,8 @@ const KERNELS: &[KernelGroup] = &[KernelGroup {
     },
 }];
 
-/// Multiples of the generator and what they are multiplied by: small integers of both signs, so that points repeat and have
-/// their opposites among them, and infinity.
+/// Multiples of the generator and what they are multiplied by: small integers of both signs, so that points repeat and
+/// have their opposites among them, and infinity.
 fn bases<C: MsmCurve>(len: usize) -> (Vec<Affine<C>>, Vec<C::ScalarField>) {
     let generator = Affine::<C>::generator();
     let multiples = std::iter::successors(Some(Projective::<C>::zero()), |point| Some(*point + generator));
@@ -187,8 +187,9 @@ fn divisions<C: MsmCurve>(device: &Device) -> Outcome {
         pieces.memory(memory),
         plain.window(5).precompute(Precompute::OddSignedDigits { depth: 1 }),
     ];
-    // Where sanitizers run, one kind of scalars is enough to launch all kernels; each division has another where devices are
-    // emulated. The kernels of each take long to compile there over extensions, where other curves have all divisions.
+    // Where sanitizers run, one kind of scalars is enough to launch all kernels; each division has another where
+    // devices are emulated. The kernels of each take long to compile there over extensions, where other curves have all
+    // divisions.
     let kinds = [0, 4, 6];
     let emulated = device.info().features.software && C::BaseField::extension_degree() > 1;
     for (i, config) in configs.into_iter().enumerate().skip(if emulated { 4 } else { 0 }) {
@@ -210,8 +211,8 @@ fn divisions<C: MsmCurve>(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// What the ways of the default are compared with: whole buckets by slices and one by one, points two by two and doubled on the
-/// way, and running sums; of few threads and of many.
+/// What the ways of the default are compared with: whole buckets by slices and one by one, points two by two and
+/// doubled on the way, and running sums; of few threads and of many.
 fn methods<C: MsmCurve>(device: &Device) -> Outcome {
     use Accumulation::{Balanced, PerBucket, WholeBuckets};
     use Addition::{Double, Single};

@@ -74,7 +74,8 @@ fn add(trials: &mut DeviceTrials<'_>) {
     trials.add_alone("bls12-381-fr::required_bytes", plan::required_bytes);
 }
 
-/// Over 17 elements, whose configured root of unity is of half the order: values at each root of unity, by Horner's rule.
+/// Over 17 elements, whose configured root of unity is of half the order: values at each root of unity, by Horner's
+/// rule.
 fn square_generator(device: &Device) -> Outcome {
     for log_n in 0..=4 {
         let n = 1u64 << log_n;
@@ -276,8 +277,8 @@ fn is_brief<F: DeviceField>(device: &Device) -> bool {
 /// log₂ of the size with which all sources of factors are tried where sizes are few.
 const FEW_LOG_N: u32 = 11;
 
-/// The kernels that the trials with few sizes launch: of transforms side by side and one after the other, in every order, and
-/// with every source of factors.
+/// The kernels that the trials with few sizes launch: of transforms side by side and one after the other, in every
+/// order, and with every source of factors.
 fn kernels<F: DeviceField + FftField>(info: &DeviceInfo) -> Result<Vec<KernelSpec>, Failed> {
     let runs = FEW_RUNS.map(|((log_n, _), split)| (log_n, split, false));
     let matrices = FEW_MATRICES.map(|((log_n, ..), split)| (log_n, split, true));
@@ -310,8 +311,8 @@ fn orders_cosets_batches<F: DeviceField + FftField>(device: &Device) -> Outcome 
     orders_cosets_batches_of::<F>(device, if is_brief::<F>(device) { &FEW_RUNS } else { &RUNS })
 }
 
-/// Over fields whose arithmetic others have too: at few sizes on devices that the processor emulates, of one pass and of two
-/// where that compiles for long.
+/// Over fields whose arithmetic others have too: at few sizes on devices that the processor emulates, of one pass and
+/// of two where that compiles for long.
 fn few_orders_cosets_batches<F: DeviceField + FftField>(device: &Device) -> Outcome {
     let info = device.info();
     orders_cosets_batches_of::<F>(
@@ -484,8 +485,8 @@ fn factors_alone<F: DeviceField + FftField>(device: &Device) -> Outcome {
     expect_equal("length", &error, &length("a table of twiddles", 16, 15))
 }
 
-/// The first round alone leaves two transforms, of the outputs with even index and of those with odd index, on a coset too; where
-/// log₂ n is even there is none.
+/// The first round alone leaves two transforms, of the outputs with even index and of those with odd index, on a coset
+/// too; where log₂ n is even there is none.
 fn first_round<F: DeviceField + FftField>(device: &Device) -> Outcome {
     let halves = NttConfig::default().split(Split::Halves);
     let n = 1usize << 5;

@@ -143,8 +143,8 @@ fn transcript() -> Blake3Transcript {
 /// Both orders, all weights, with tables that stay and tables that do not.
 fn proofs<E: DeviceField, T: DeviceField>(device: &Device) -> Outcome {
     let plan = Sumcheck::<E, T>::new(device, &gate())?;
-    // Emulated GPUs take minutes to compile all kernels over a long field: each order and weight once, all with each other over a
-    // short one.
+    // Emulated GPUs take minutes to compile all kernels over a long field: each order and weight once, all with each
+    // other over a short one.
     let halved = is_emulated(device) && !EVERY_FIELD && E::LIMBS > 4;
     // The third of 12 rounds is the last one that has a launch of its own.
     let most = if is_few(device) { 12 } else { 10 };

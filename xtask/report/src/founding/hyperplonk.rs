@@ -78,12 +78,12 @@ const CARDS: [Card; 4] = [
 const HALF: f64 = 50.0;
 
 /// What a pair of each of the four tables takes in a round of the textbook's strategy: bytes read and written, and
-/// multiplications. Round 1 reads eight elements and evaluates two products at four points; a later one reads sixteen, folds
-/// them by eight products, and writes eight.
+/// multiplications. Round 1 reads eight elements and evaluates two products at four points; a later one reads sixteen,
+/// folds them by eight products, and writes eight.
 const TEXTBOOK: [(&str, f64, f64); 2] = [("round 1", 8.0 * 32.0, 8.0), ("later rounds", 24.0 * 32.0, 16.0)];
 
-/// Elements that a whole zero-check reads and writes for each of its domain: four in round 1, and half of eighteen, halved each time,
-/// in the others. Those of the source's experiment are eight and twenty-four.
+/// Elements that a whole zero-check reads and writes for each of its domain: four in round 1, and half of eighteen,
+/// halved each time, in the others. Those of the source's experiment are eight and twenty-four.
 const ZERO_CHECK_ELEMENTS: f64 = 2.0 + 9.0;
 const TEXTBOOK_ELEMENTS: f64 = 4.0 + 12.0;
 

@@ -73,7 +73,8 @@ const PREPARATION: &str = "preparation/pinned";
 const SEVEN: &str = "plan-and-seven/host";
 const SEVEN_IN_TURN: &str = "plan-and-seven-in-turn/host";
 
-/// Kyber's transform, scaled from an RTX 2060 SUPER to an RTX 3060: the best of the works that the source compares with.
+/// Kyber's transform, scaled from an RTX 2060 SUPER to an RTX 3060: the best of the works that the source compares
+/// with.
 const KYBER_EFFICIENCY: f64 = 2.86e11;
 
 /// The least and the greatest speed-up over Bellperson's kernel, overlap included.

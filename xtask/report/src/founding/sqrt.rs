@@ -22,8 +22,8 @@ pub(super) static SYSTEM: System = System {
     compare,
 };
 
-/// Table 1 of the source: nanoseconds a product modulo n over 10,000 of them, on a CPU, an NVIDIA and an AMD GPU, and a CPU without
-/// OpenCL; and the case that does the same here.
+/// Table 1 of the source: nanoseconds a product modulo n over 10,000 of them, on a CPU, an NVIDIA and an AMD GPU, and a
+/// CPU without OpenCL; and the case that does the same here.
 const PRODUCTS: [(&str, [Option<f64>; 4], &str); 4] = [
     ("one after the other, global memory", [Some(107.0), Some(8569.0), Some(13700.0), Some(59.0)], "global/serial"),
     ("one after the other, results not copied", [Some(3.0), Some(1379.0), Some(26.0), None], "kept/serial"),

@@ -8,8 +8,8 @@ use super::Takes;
 /// The architecture that is checked for all fields unless the user says otherwise.
 pub(crate) const MAIN: &str = "sm_90";
 
-/// Those that are checked for a field beside it: the oldest first and the newest, and one for each amount of memory that a block
-/// may have.
+/// Those that are checked for a field beside it: the oldest first and the newest, and one for each amount of memory
+/// that a block may have.
 pub(crate) const OTHERS: [&str; 3] = ["sm_75", "sm_80", "sm_120"];
 
 /// Threads that a block may have, on every architecture.
@@ -41,8 +41,8 @@ pub(crate) fn check(spec: &KernelSpec, architecture: &str, workgroup_bytes: u32)
     Ok(Takes { registers: Some(usage.registers), spill_bytes: Some(usage.spill_bytes), shared_bytes })
 }
 
-/// Whether every entry of a source has [`FIRST`] behind its parameters, but for the heads of those that share the body of the
-/// next one.
+/// Whether every entry of a source has [`FIRST`] behind its parameters, but for the heads of those that share the body
+/// of the next one.
 fn waits_first(source: &str, name: &str) -> bool {
     let text = source.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace);
     let text = text.collect::<Vec<_>>().join(" ");

@@ -1,7 +1,8 @@
 //! `xtask kernels --package`: the kernels of usual plans compiled ahead of time, in one archive.
 //!
-//! Which kernels these are is not listed: plans are made, on devices that compute nothing and say of themselves what usual GPUs do,
-//! and what the plans ask for is what is compiled. So an archive has what a plan of the same configuration asks for on such a GPU.
+//! Which kernels these are is not listed: plans are made, on devices that compute nothing and say of themselves what
+//! usual GPUs do, and what the plans ask for is what is compiled. So an archive has what a plan of the same
+//! configuration asks for on such a GPU.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -41,8 +42,8 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/kernels"
 /// Bytes that a crate may have where crates are published, less what its other files take.
 const MOST_BYTES: usize = 10_000_000 - 50_000;
 
-/// What code is made for unless the user says otherwise: machine code for the generations of data centres and of desktops, which
-/// later GPUs of a generation run too, and PTX for all others.
+/// What code is made for unless the user says otherwise: machine code for the generations of data centres and of
+/// desktops, which later GPUs of a generation run too, and PTX for all others.
 const TARGETS: [Target; 5] =
     [Target::Machine(80), Target::Machine(90), Target::Machine(100), Target::Machine(120), Target::Ptx(75)];
 

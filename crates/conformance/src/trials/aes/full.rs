@@ -39,7 +39,8 @@ pub(super) fn add(trials: &mut DeviceTrials<'_>) {
     trials.add_large("full::batches_at_64_gib", HUGE, HUGE, huge_batches);
 }
 
-/// The Monte Carlo test of AESAVS, 6.4.1, for encryption: 100 rounds of 1,000 encryptions, each of the last one's result.
+/// The Monte Carlo test of AESAVS, 6.4.1, for encryption: 100 rounds of 1,000 encryptions, each of the last one's
+/// result.
 fn monte_carlo(device: &Device) -> Outcome {
     monte_carlo_with::<Aes128>(device, 16)?;
     monte_carlo_with::<Aes192>(device, 24)?;

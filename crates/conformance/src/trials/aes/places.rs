@@ -1,5 +1,5 @@
-//! Places that 32 bits cannot say: what is launched on a device that has no memory, at the borders of 2^32 words and 2^36
-//! bytes.
+//! Places that 32 bits cannot say: what is launched on a device that has no memory, at the borders of 2^32 words and
+//! 2^36 bytes.
 
 mod batches;
 

@@ -102,8 +102,8 @@ impl Write for Short {
     }
 }
 
-/// Whichever piece of a slice fails, the slice is as it was; and what a writer has got when it fails or panics, or might have, is
-/// behind the position.
+/// Whichever piece of a slice fails, the slice is as it was; and what a writer has got when it fails or panics, or
+/// might have, is behind the position.
 fn failures(device: &Device) -> Outcome {
     let recorder = Recorder::plain(device);
     let flaky = Device::unregistered(Arc::clone(&recorder) as _);

@@ -27,8 +27,8 @@ fn points<C: MsmCurve>(device: &Device) -> Outcome {
     many_sums(device, &bases)
 }
 
-/// Several sums of short scalars, in memory that would not hold one sum of long ones: so that what they take is not what the plan
-/// was made with.
+/// Several sums of short scalars, in memory that would not hold one sum of long ones: so that what they take is not
+/// what the plan was made with.
 fn many_sums<C: MsmCurve>(device: &Device, bases: &[Affine<C>]) -> Outcome {
     let with = |memory| {
         let tuning = Tuning::default().affine_levels(2);

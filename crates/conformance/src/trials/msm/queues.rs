@@ -28,8 +28,8 @@ pub(super) const PLANS: &[Plan] = &[("sums of points", |m| {
     m.refuses(|| msm.msm_profiled(&scalars))
 })];
 
-/// Every step of a sum: tables of multiples, affine additions, both ways of adding to buckets, and scalars that come from the
-/// host in pieces while the device works.
+/// Every step of a sum: tables of multiples, affine additions, both ways of adding to buckets, and scalars that come
+/// from the host in pieces while the device works.
 fn sums_of_points() -> Outcome {
     let bases = [G1Affine::generator(); 40];
     let scalars: Vec<Fr> = (1..41).map(Fr::from).collect();

@@ -92,8 +92,8 @@ pub(super) fn pinned<F: DeviceField + FftField>(device: &Device) -> Outcome {
     expect_error("host memory for uploads only", ntt.transform().forward_pinned(upload_only, Secrecy::Public)).map(drop)
 }
 
-/// Transforms from and to pinned memory that come and go in blocks of columns, which have launches of their own. Where copies
-/// overlap kernels, that takes rows of 64 KiB, so that transforms are the longer the shorter elements are.
+/// Transforms from and to pinned memory that come and go in blocks of columns, which have launches of their own. Where
+/// copies overlap kernels, that takes rows of 64 KiB, so that transforms are the longer the shorter elements are.
 pub(super) fn blocks_of_columns<F: DeviceField + FftField>(device: &Device) -> Outcome {
     let secrecy = Secrecy::Public;
     let (log_n, split) = if device.info().features.queues {

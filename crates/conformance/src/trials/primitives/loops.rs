@@ -22,7 +22,8 @@ fn check_histogram(device: &Device, len: usize) -> Outcome {
     expect_same("counts", &out.to_vec()?, &reference::histogram(&keys, &(7..12)))
 }
 
-/// Without forward progress a sweep is a loop over all keys: either done to the end, or refused with the keys as they were.
+/// Without forward progress a sweep is a loop over all keys: either done to the end, or refused with the keys as they
+/// were.
 pub(super) fn many_keys_by_one_workgroup(device: &Device) -> Outcome {
     let keys: Vec<u32> = (0..100_000u32).map(|i| i.wrapping_mul(2_654_435_761)).collect();
     let values: Vec<u32> = (0..keys.len() as u32).collect();

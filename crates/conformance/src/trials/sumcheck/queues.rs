@@ -41,7 +41,8 @@ pub(super) const PLANS: &[Plan] = &[
     }),
 ];
 
-/// Proofs with challenges drawn on the device and on the host, about tables that stay, that do not, and that share a buffer.
+/// Proofs with challenges drawn on the device and on the host, about tables that stay, that do not, and that share a
+/// buffer.
 fn sumchecks() -> Outcome {
     const VARIABLES: usize = 4;
     const LEN: usize = 1 << VARIABLES;

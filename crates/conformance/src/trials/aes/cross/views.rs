@@ -13,8 +13,8 @@ use crate::{
     trials::aes::{bytes, on_device},
 };
 
-/// Two views of one buffer that share a word of 16 bytes, each worked on by a thread on a queue of its own, in place and on copies;
-/// and views without a byte.
+/// Two views of one buffer that share a word of 16 bytes, each worked on by a thread on a queue of its own, in place
+/// and on copies; and views without a byte.
 pub(super) fn views(device: &Device) -> Outcome {
     let (keys, key) = ([bytes(16, 21), bytes(16, 22)], bytes(32, 23));
     for method in [Method::fastest(device.info()), Method::Bitsliced] {
