@@ -1,8 +1,8 @@
 //! Files that take their name only when they are complete.
 //!
 //! Where the system and the file system have files without a name (`O_TMPFILE` of Linux), nothing is left of one whose
-//! program is killed. Elsewhere it has a name beside its target, `.NAME.N.part`, and is locked as long as its program
-//! lives: what is not locked was left behind, and the next file for the same target removes it.
+//! program is killed. Elsewhere it has a name beside its target, `.NAME.N.part`, and is locked while its program lives.
+//! The next file for the same target removes files that are not locked: dead programs left them.
 
 mod rights;
 
@@ -220,7 +220,7 @@ fn remove_left_behind(target: &Path, source: &File) {
             continue;
         }
         // Its program may have given it the target's name meanwhile, and another one this name to its own: from here
-        // on, who finds the file under this name waits for the lock.
+        // on, a program that finds the file under this name waits for the lock.
         if let (Ok(open), Ok(found)) = (file.metadata(), fs::symlink_metadata(&name))
             && is_own(&found)
             && same(&open, &found)

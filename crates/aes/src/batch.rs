@@ -1,8 +1,8 @@
 //! Messages of one view of a buffer, and the launches that they take.
 //!
-//! A batch is read from what the caller gave, as often as it takes, and descriptors are written where the device copies
-//! them from: nothing is kept of each message in between. For 16,384 messages that was megabytes, and faults of new
-//! pages took two fifths of the time before the first launch.
+//! Each pass reads the batch from the caller's data. Descriptors are written where the device copies them from. Nothing
+//! is kept of each message in between. For 16,384 messages that was megabytes, and faults of new pages took two fifths
+//! of the time before the first launch.
 
 use std::mem;
 

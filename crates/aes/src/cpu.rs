@@ -1,5 +1,5 @@
-//! The modes on host memory, by RustCrypto's block functions on all cores: what short host slices get on every device,
-//! and what the CPU's bodies of the kernels do.
+//! The modes on host memory, by RustCrypto's block functions on all cores. They serve short host slices on every
+//! device, and the CPU's bodies of the kernels.
 
 use cipher::{
     Array, BlockCipherDecrypt, BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt, BlockSizeUser, InnerIvInit,

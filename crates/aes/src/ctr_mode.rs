@@ -127,8 +127,8 @@ impl Aes {
 }
 
 impl Ctr {
-    /// Makes a stream with a key of 16, 24 or 32 bytes, from the counter block `iv` on, on a queue (`&device` is its
-    /// default one).
+    /// Makes a stream from the counter block `iv` on, on a queue (`&device` is its default one). The key has 16, 24 or
+    /// 32 bytes.
     ///
     /// # Errors
     /// - [`Error::KeyLength`]: `key` has other than 16, 24 or 32 bytes.

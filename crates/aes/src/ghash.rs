@@ -1,7 +1,7 @@
 //! GHASH on the host (NIST SP 800-38D, 6.4), from keys that are expanded once.
 //!
-//! By carry-less products of AVX-512 where the processor has them, 32 blocks to a reduction; else by RustCrypto's
-//! GHASH, which is also what the former is tested against.
+//! Processors with AVX-512 compute it by carry-less products, 32 blocks to a reduction. Others use RustCrypto's GHASH,
+//! against which the former is tested.
 
 use ghash::{GHash, universal_hash::UniversalHash};
 use rayon::prelude::*;

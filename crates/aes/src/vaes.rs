@@ -1,5 +1,5 @@
-//! Counter mode by the vector instructions of AVX-512 for AES, 32 blocks at a time: RustCrypto's block functions have
-//! them too, but its counter mode makes the stream in memory before it adds it.
+//! Counter mode by the vector instructions of AVX-512 for AES, 32 blocks at a time. RustCrypto's block functions use
+//! them too, but its counter mode writes the stream to memory before it adds it.
 
 use std::arch::x86_64::{
     __m128i, __m512i, _mm_set_epi64x, _mm512_add_epi32, _mm512_aesenc_epi128, _mm512_aesenclast_epi128,

@@ -242,7 +242,7 @@ fn content_does_not_go_to_other_people_with_the_rights_of_a_file() {
     let folder = Folder::new();
     fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o777)).unwrap();
     let target = folder.file("target");
-    // Whose file it is, who replaces it, and what it is then.
+    // The owner of the file, the user that replaces it, and its owner then.
     for ((owner, group, mode), writer, expected) in [
         ((0, 0, 0o6755), None, (0, 0, 0o6755)),
         ((OTHER, OTHER, 0o6750), None, (OTHER, OTHER, 0o6750)),
