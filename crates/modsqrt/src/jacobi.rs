@@ -54,7 +54,7 @@ const fn divsteps(bits: u32) -> u32 {
 /// vector (1, 0) under the same matrices decide the rest.
 ///
 /// Sources: Bernstein and Yang, "Fast constant-time gcd computation and modular inversion", TCHES 2019(3); Hamburg,
-/// "Computing the Jacobi symbol using Bernstein-Yang", Cryptology ePrint Archive 2021/1271, whose sign bookkeeping
+/// "Computing the Jacobi symbol using Bernstein-Yang", Cryptology ePrint Archive 2021/1271. Its sign bookkeeping
 /// differs from ours.
 ///
 /// # Cost

@@ -71,10 +71,9 @@ impl Outcome {
 /// [`ModSqrt::multiplications`] returns the number for a plan. A batch of several primes costs the largest s and the
 /// longest exponent among them.
 ///
-/// A multiplication of l limbs is 2 l² + l products of 32-bit limbs, and a root of 1024 bits takes 2.7 million. At 32
-/// such products a clock for each multiprocessor, an H200 would take 2.7 million such roots a second: it has 132
-/// multiprocessors at 1.755 GHz. This is an estimate from the kernel's instructions and from the rate measured for
-/// shorter fields.
+/// A multiplication of l limbs is 2 l² + l products of 32-bit limbs, and a root of 1024 bits takes 2.7 million. An H200
+/// has 132 multiprocessors at 1.755 GHz. At 32 such products a clock for each, it would take 2.7 million such roots a
+/// second. This is an estimate from the kernel's instructions and from the rate measured for shorter fields.
 ///
 /// A call keeps 20 elements of scratch for each element in work at once ([`ModSqrt::required_bytes`]).
 ///

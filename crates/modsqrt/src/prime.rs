@@ -95,8 +95,10 @@ impl Prime {
     /// Number `index` of the moduli that a caller gave.
     ///
     /// # Errors
-    /// [`Error::Composite`] if it fails the tests for primes, [`Error::Randomness`] if the system gives no random bytes
-    /// for these, [`Error::ModulusBits`] unless it has 2 to 4096 bits, [`Error::EvenModulus`] if it is even.
+    /// - [`Error::ModulusBits`]: it has other than 2 to 4096 bits.
+    /// - [`Error::EvenModulus`]: it is even.
+    /// - [`Error::Composite`]: it fails the tests for primes.
+    /// - [`Error::Randomness`]: the system gives no random bytes for the tests.
     pub(crate) fn new(index: usize, value: &BoxedUint) -> Result<Self> {
         let modulus = Modulus::new(index, value)?;
         if !passes(&modulus.value)? {

@@ -20,7 +20,7 @@ use crate::{
 ///
 /// A server sends a puzzle to a client that asks for something costly, and does the work when the solution comes back.
 /// Several processors cannot divide the squarings of one puzzle among them. A client with a GPU can solve many puzzles
-/// at once ([`ModSqrt::sqrt_host`] of their squares, with [`RootChoice::Smaller`]): choose the length of the prime with
+/// at once ([`ModSqrt::sqrt_host`] of their squares, with [`RootChoice::Smaller`]). Choose the length of the prime with
 /// that in mind. The server must remember or authenticate its puzzles, and accept each solution once.
 ///
 /// Source: Jerschow and Mauve, "Modular square root puzzles: design of non-parallelizable and non-interactive client

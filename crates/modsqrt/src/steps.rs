@@ -1,9 +1,9 @@
 //! What is computed, as a list of steps that all elements of a batch take together.
 //!
 //! An element has an accumulator and [`SLOTS`] slots of its own. Nearly all steps multiply the accumulator by
-//! something, modulo the element's prime and in Montgomery form; what that is may depend on the prime and on what was
-//! found before, but whether it is done does not, so that the threads of a GPU stay together and the work can be cut
-//! between any two steps.
+//! something, modulo the element's prime and in Montgomery form. The factor may depend on the prime and on earlier
+//! results, but whether a step is done does not. So the threads of a GPU stay together, and the work can be cut between
+//! any two steps.
 
 use crate::number::MAX_BITS;
 
