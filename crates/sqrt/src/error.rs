@@ -30,8 +30,7 @@ pub enum Error {
         actual: u32,
     },
     /// The operation does not serve this field. The field is neither prime nor a quadratic extension x² = β of a prime
-    /// field, or it is an extension where the operation needs a prime field. Or a suite of hashes to curves needs a
-    /// field of another length.
+    /// field, or the operation needs a prime field. Or a suite of hashes to curves needs a field of another length.
     #[error("{what} are not for a field of degree {degree}, or not for its polynomial")]
     Field {
         /// The operation.
@@ -45,8 +44,8 @@ pub enum Error {
         /// The type of the field.
         field: &'static str,
     },
-    /// The root of unity of a field's configuration is not primitive, since its generator is a square. arkworks' square
-    /// roots need it, and plans for hashes to curves compare themselves with these.
+    /// The root of unity of a field's configuration is not primitive, since its generator is a square. Plans for hashes
+    /// to curves compare themselves with arkworks' square roots, which need it.
     #[error("the root of unity of {field} is not primitive")]
     Root {
         /// The type of the field.

@@ -44,8 +44,8 @@ use crate::{
 /// `BLS12381G2_XMD:SHA-256_SSWU_RO_`.
 ///
 /// The host hashes each message to two elements of the field, on all cores. The device maps both ([`MapToCurve`]), adds
-/// the points, and clears the cofactor. In G1 this takes a multiplication with 1 − z, in G2 two with z and 1 − z, of 64
-/// doublings each (Budroni and Pintore, "Efficient hash maps to G2 on BLS curves", 2017). The time depends on the
+/// the points, and clears the cofactor. In G1 this takes a multiplication with 1 − z, in G2 two with z and 1 − z. Each
+/// takes 64 doublings (Budroni and Pintore, "Efficient hash maps to G2 on BLS curves", 2017). The time depends on the
 /// messages: do not hash secret ones.
 ///
 /// ```

@@ -1,9 +1,9 @@
-//! Programs on sixteen elements at once, by the 52-bit multiplications of AVX-512: for CPUs that have them, and
+//! Programs on sixteen elements at once, by the 52-bit multiplications of AVX-512. They serve CPUs with these, and
 //! programs whose steps are the same for all elements.
 //!
-//! Values stay in the form x · 2^(52 L), below 2p and normalised. What looks at bits of an element, a digit or a sign,
-//! and what is stored, is brought to the device's form by a product with 2^(32 `LIMBS`), which is the device's form of
-//! 1.
+//! Values stay in the form x · 2^(52 L), below 2p and normalised. A product with 2^(32 `LIMBS`), the device's form of
+//! 1, brings a value to the device's form. Stored values need it, and so do steps that look at bits, for a digit or a
+//! sign.
 
 use std::arch::x86_64::__mmask8;
 

@@ -26,10 +26,10 @@ type Prime0<C> = <<C as ark_ec::CurveConfig>::BaseField as Field>::BasePrimeFiel
 /// Maps elements of a curve's base field to points of the curve on one device. It computes `map_to_curve` of RFC 9380
 /// for suites like those of BLS12-381.
 ///
-/// This is the simplified map of Shallue, van de Woestijne and Ulas to an isogenous curve, followed by the isogeny,
-/// over a prime field (G1) or a quadratic extension (G2). A thread takes one element, without an inversion. A prime
-/// field takes one exponentiation as in [`Sqrt::sqrt_ratio`](crate::Sqrt::sqrt_ratio) and about 150 products, an
-/// extension two exponentiations and about 250 products.
+/// This is the simplified map of Shallue, van de Woestijne and Ulas to an isogenous curve, followed by the isogeny. The
+/// field is prime (G1) or a quadratic extension (G2). A thread takes one element, without an inversion. A prime field
+/// takes one exponentiation as in [`Sqrt::sqrt_ratio`](crate::Sqrt::sqrt_ratio) and about 150 products, an extension
+/// two exponentiations and about 250 products.
 ///
 /// The points are in Jacobian form. They lie on the curve, but not in the subgroup.
 ///

@@ -1,7 +1,7 @@
 //! The algorithms, as programs.
 //!
-//! p − 1 = 2^n · m with odd m, and g is a generator of the subgroup of order 2^n. All exponents are p shifted down:
-//! (m − 1) / 2 is p ≫ (n + 1), and so are (p − 3) / 4, (p − 5) / 8 and (p − 9) / 16 where they are integers.
+//! p − 1 = 2^n · m with odd m, and g is a generator of the subgroup of order 2^n. All exponents are p shifted down: (m
+//! − 1) / 2 is p ≫ (n + 1). So are (p − 3) / 4, (p − 5) / 8 and (p − 9) / 16 where they are integers.
 
 mod degree;
 mod maps;

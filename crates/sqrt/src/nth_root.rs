@@ -19,9 +19,9 @@ use crate::{
 /// gives one of them, the same on every device. The same kernel raises it to the power ℓ and writes a mask: 1 where
 /// there is a root, otherwise 0 and an output of zero.
 ///
-/// All elements take the same steps: an exponentiation by about log₂ t bits, (s − 1)(s − 2) / 2 powers with exponent ℓ,
-/// and about 2 (ℓ − 1)(s − 1) multiplications for the digits of a logarithm. Over BLS12-381 Fr, where 3 divides p − 1
-/// once, a cube root takes 311 multiplications and squarings ([`NthRoot::products`]).
+/// All elements take the same steps: an exponentiation by about log₂ t bits, and (s − 1)(s − 2) / 2 powers with
+/// exponent ℓ. The digits of a logarithm take about 2 (ℓ − 1)(s − 1) multiplications. Over BLS12-381 Fr, where 3
+/// divides p − 1 once, a cube root takes 311 multiplications and squarings ([`NthRoot::products`]).
 ///
 /// Source: Adleman, Manders and Miller, "On taking roots in finite fields", FOCS 1977.
 ///

@@ -1,9 +1,9 @@
 //! Programs: what is computed for each element of a batch, as data that kernels walk through.
 //!
 //! A machine has an accumulator r, slots that hold elements, digits, a flag, a counter and a verdict. A step squares r
-//! some times and multiplies it by an operand, or moves, adds, compares. So an exponentiation by a fixed exponent, with
-//! sliding windows whose table lies in slots, is a list of steps made on the host, and kernels have one multiplication
-//! in their text, whatever the algorithm. All elements take the same steps, but for the few algorithms that search.
+//! some times and multiplies it by an operand, or moves, adds, compares. So an exponentiation by a fixed exponent is a
+//! list of steps made on the host, with sliding windows whose table lies in slots. Kernels have one multiplication in
+//! their text, whatever the algorithm. All elements take the same steps, but for the few algorithms that search.
 
 use evariste_field::{DevicePrimeField, source::turns};
 

@@ -1,8 +1,8 @@
 //! Roots of odd prime degree: Adleman, Manders and Miller's algorithm.
 //!
-//! With p − 1 = ℓ^s t, where ℓ does not divide t, and α the inverse of ℓ modulo t: y = a^α is a root of a b, where b =
-//! a^(ℓ α − 1) has an order that divides ℓ^s. If a is a power with exponent ℓ, b = g^(ℓ k) for g of order ℓ^s, and y
-//! g^(−k) is the root. The digits of k to the base ℓ are found from the lowest on.
+//! Let p − 1 = ℓ^s t, where ℓ does not divide t, and α the inverse of ℓ modulo t. Then y = a^α is a root of a b. The
+//! order of b = a^(ℓ α − 1) divides ℓ^s. If a is a power with exponent ℓ, b = g^(ℓ k) for g of order ℓ^s, and y g^(−k)
+//! is the root. The digits of k to the base ℓ are found from the lowest on.
 //!
 //! Adleman, Manders and Miller, "On taking roots in finite fields", FOCS 1977.
 

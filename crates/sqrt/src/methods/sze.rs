@@ -1,10 +1,10 @@
 //! Sze's algorithm: roots without a non-residue, given roots of unity only.
 //!
 //! Classes of u + v s with s² = a, up to factors of the field, are a group. Where a = α², (u + v α) / (u − v α) makes
-//! it the multiplicative group of the field: so classes have orders that divide p − 1, and a class u + v s of order d >
-//! 2 gives (u + v α) / (u − v α) = ζ^j for a primitive d-th root of unity ζ, hence α = u / v · (ζ^j − 1) / (ζ^j + 1).
-//! With p − 1 = 2^n p_1^(e_1) … t, a class has an order that 4 or one of the odd primes p_i divides, unless its order
-//! divides 2 t: such are 2 t classes, so that one of the first 2 t − 1 elements c has a class c + s of another order,
+//! it the multiplicative group of the field, and orders of classes divide p − 1. A class u + v s of order d > 2 gives
+//! (u + v α) / (u − v α) = ζ^j for a primitive d-th root of unity ζ. Hence α = u / v · (ζ^j − 1) / (ζ^j + 1). Let p − 1
+//! = 2^n p_1^(e_1) … t. Then 4 or one of the odd primes p_i divides the order of a class, unless this divides 2 t. The
+//! order divides 2 t for 2 t classes only. So one of the first 2 t − 1 elements c has a class c + s of another order,
 //! or is a root itself.
 //!
 //! Sze, "On taking square roots without quadratic nonresidues over finite fields", Mathematics of Computation 80
