@@ -1,9 +1,9 @@
-//! What all modes know of blocks: their size, and how counter blocks follow each other.
+//! Blocks, for all modes: their size, and the order of counter blocks.
 
 /// Bytes of a block.
 pub(crate) const BLOCK: usize = 16;
 
-/// Which bits of the counter block are the counter.
+/// The bits of the counter block that are the counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Counter {
     /// All 128 bits, big-endian, as in SP 800-38A and OpenSSL.

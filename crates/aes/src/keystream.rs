@@ -1,4 +1,4 @@
-//! Whether keystreams of a batch repeat each other.
+//! Checks that keystreams of a batch do not repeat each other.
 
 use std::hash::{BuildHasher, RandomState};
 

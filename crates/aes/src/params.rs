@@ -1,4 +1,4 @@
-//! What launches tell the kernels: modes, parameters, and descriptors of messages.
+//! Input of launches to the kernels: modes, parameters, and descriptors of messages.
 
 use bytemuck::{Pod, Zeroable};
 use evariste_backend::params;

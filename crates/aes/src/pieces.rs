@@ -1,4 +1,4 @@
-//! How host data is cut into the pieces that a [`BytePipeline`] takes through a device.
+//! The pieces of host data that a [`BytePipeline`] takes through a device.
 
 use evariste_backend::{BytePipeline, Secrecy};
 
