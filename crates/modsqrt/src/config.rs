@@ -1,6 +1,6 @@
 use evariste_backend::Secrecy;
 
-/// Which of the two roots y and p − y a plan gives.
+/// The choice among the two roots y and p − y.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RootChoice {
     /// The root that the method gives. It is the same on every device.
@@ -14,7 +14,7 @@ pub enum RootChoice {
     Larger,
 }
 
-/// How [`ModSqrt`](crate::ModSqrt) takes roots.
+/// The configuration of [`ModSqrt`](crate::ModSqrt).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ModSqrtConfig {
@@ -41,7 +41,7 @@ impl ModSqrtConfig {
     }
 }
 
-/// How [`Jacobi`](crate::Jacobi) computes symbols.
+/// The configuration of [`Jacobi`](crate::Jacobi).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct JacobiConfig {

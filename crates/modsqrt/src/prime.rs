@@ -1,4 +1,4 @@
-//! Primes that are known at run time: what is refused, and the constants of the others.
+//! Primes that are known at run time: the tests for them, and their constants.
 
 use std::num::NonZeroU32;
 

@@ -1,4 +1,4 @@
-//! What is computed, as a list of steps that all elements of a batch take together.
+//! Computations as lists of steps. All elements of a batch take them together.
 //!
 //! An element has an accumulator and [`SLOTS`] slots of its own. Nearly all steps multiply the accumulator by
 //! something, modulo the element's prime and in Montgomery form. The factor may depend on the prime and on earlier
