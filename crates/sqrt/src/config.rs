@@ -1,6 +1,6 @@
 use crate::method::Method;
 
-/// Which of the two roots y and −y a plan gives.
+/// The choice among the two roots y and −y.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RootChoice {
     /// The root that the method gives. It is the same on every device; methods differ.
@@ -24,7 +24,7 @@ impl RootChoice {
     }
 }
 
-/// How a [`Sqrt`](crate::Sqrt) takes roots.
+/// The configuration of a [`Sqrt`](crate::Sqrt).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct SqrtConfig<F> {

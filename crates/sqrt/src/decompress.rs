@@ -34,7 +34,7 @@ pub enum Check {
     Subgroup,
 }
 
-/// How a [`Decompress`] checks points.
+/// The configuration of a [`Decompress`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct DecompressConfig {

@@ -1,4 +1,4 @@
-//! What runs programs: the body on the CPU, and the text before a kernel's own in CUDA and WGSL.
+//! The machine that runs programs: the body on the CPU, and the text before a kernel's own in CUDA and WGSL.
 
 use std::fmt::Write;
 

@@ -1,5 +1,5 @@
-//! How membership in the subgroup of prime order is decided, with one multiplication by a short scalar where the curve
-//! has an endomorphism for it.
+//! Membership in the subgroup of prime order, by one multiplication by a short scalar where the curve has an
+//! endomorphism for it.
 
 use std::any::type_name;
 

@@ -1,4 +1,4 @@
-//! Programs: what is computed for each element of a batch, as data that kernels walk through.
+//! Programs: the computation for each element of a batch, as data that kernels walk through.
 //!
 //! A machine has an accumulator r, slots that hold elements, digits, a flag, a counter and a verdict. A step squares r
 //! some times and multiplies it by an operand, or moves, adds, compares. So an exponentiation by a fixed exponent is a

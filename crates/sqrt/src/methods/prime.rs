@@ -1,4 +1,4 @@
-//! What programs are written from.
+//! Data of a prime field from which programs are written.
 
 use std::any::type_name;
 
