@@ -60,7 +60,7 @@ struct Options {
     /// A device to measure: cpu, cuda:N, wgpu:N; may be repeated. Every device found unless given, without emulations.
     #[arg(long, value_name = "D")]
     device: Vec<DeviceId>,
-    /// Algorithms with all cases. The headlines of all unless given.
+    /// Measures all cases of these algorithms. The headlines of all unless given.
     #[arg(long, value_name = "A", value_delimiter = ',', value_parser = PossibleValuesParser::new(names()))]
     only: Vec<String>,
     /// Only cases whose names contain this; may be repeated.
