@@ -151,9 +151,10 @@ impl Device {
     /// slow: keep it for many transfers.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] if there is not enough memory that the device can use, [`Error::TooLarge`] with wgpu if
-    /// a buffer of its API cannot have `bytes` bytes, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`]
-    /// if the device is lost.
+    /// - [`Error::OutOfMemory`] if there is not enough memory that the device can use.
+    /// - [`Error::TooLarge`] with wgpu if a buffer of its API cannot have `bytes` bytes.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer> {
         let host = self.0.backend.host_buffer(bytes, transfer, secrecy)?;
         // Callers go by the length, also if the backend is not of this crate.

@@ -349,9 +349,9 @@ impl CudaMemory {
         }
     }
 
-    /// Copies to memory of another device, on a stream of that device: after all that this device has been given for
-    /// this memory, and before this memory is freed. The context of the other device must be bound, and is again
-    /// afterwards.
+    /// Copies to memory of another device, on a stream of that device. The copy runs after all work that this device
+    /// has been given for this memory, and before this memory is freed. The context of the other device must be bound,
+    /// and is again afterwards.
     pub(super) fn copy_to_peer(
         &self,
         from: CUdeviceptr,
