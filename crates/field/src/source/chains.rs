@@ -347,8 +347,8 @@ impl Field {
 
     /// With B = 2^(32 limbs) and q = ⌊a quotient / B⌋, a w − q p is below (1 + a/B) p (Shoup). Products of limbs below
     /// column limbs − 2 are left out of q. That makes q one less only if the fraction that it cuts off is below limbs /
-    /// 2^32. Then a w − q p is below (1 + a/B + limbs/2^32) p, still under 2p as `F_LAZY` requires. Modulo B, it is a w
-    /// + q (B − p), which takes low halves of products only. Rows of B − p that are zero are skipped.
+    /// 2^32. Then a w − q p is below (1 + a/B + limbs/2^32) p, still under 2p as `F_LAZY` requires. It is
+    /// `a w + q (B − p)` mod B, which takes low halves of products only. Rows of B − p that are zero are skipped.
     fn mul_shoup(&self) -> (Chain, Vec<Word>) {
         let mut chain = Chain::default();
         let limbs = self.limbs;
