@@ -56,7 +56,7 @@ const ENTRY_BYTES: usize = 76;
 /// Set in the number of a target that is PTX.
 const PTX: u32 = 1 << 31;
 
-/// What code is for.
+/// The target of a kernel's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
     /// Machine code for an architecture, such as 90 for `sm_90`.
@@ -111,7 +111,7 @@ pub struct Entry {
 /// Kernels that are compressed together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// What they are for.
+    /// The target of the code.
     pub target: Target,
     /// At least one.
     pub entries: Vec<Entry>,
@@ -224,7 +224,7 @@ impl Archive {
         self.groups.iter().map(|group| group.target).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Gives the groups: what they are for, their bytes of code, and those when compressed.
+    /// Gives the groups: their targets, their bytes of code, and their bytes when compressed.
     pub fn groups(&self) -> impl Iterator<Item = (Target, usize, usize)> {
         self.groups.iter().map(|group| (group.target, group.bytes, group.range.len()))
     }

@@ -3,7 +3,7 @@ use crate::info::{DeviceId, Kind, Transfer};
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What can go wrong between a caller and a device.
+/// An error between a caller and a device.
 ///
 /// Every variant leaves the device usable, except [`Error::Lost`], which every later call on that device repeats.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -220,9 +220,10 @@ impl Pending {
     /// direction, and unspecified contents.
     ///
     /// # Errors
-    /// [`crate::Error::Driver`] if the copy or the wait for it fails, [`crate::Error::Lost`] if the device is lost.
-    /// After a write of [`Transfer::Upload`] memory with wgpu, [`crate::Error::OutOfMemory`] if there is no new memory
-    /// to return in its place.
+    /// - [`crate::Error::Driver`] if the copy or the wait for it fails.
+    /// - [`crate::Error::Lost`] if the device is lost.
+    /// - [`crate::Error::OutOfMemory`] with wgpu, after a write of [`Transfer::Upload`] memory, if there is no new
+    ///   memory to return in its place.
     pub fn wait(self) -> Result<HostBuffer> {
         let host = self.copy.wait()?;
         match self.given {

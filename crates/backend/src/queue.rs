@@ -82,9 +82,9 @@ impl Queue {
     /// Makes later work of the queue wait for `event`.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`](crate::Error::WrongDevice) if the event is of another device of this kind.
-    /// [`Error::Driver`](crate::Error::Driver) if it is of another kind or if a call of the driver fails,
-    /// [`Error::Lost`](crate::Error::Lost) if the device is lost.
+    /// - [`Error::WrongDevice`](crate::Error::WrongDevice) if the event is of another device of this kind.
+    /// - [`Error::Driver`](crate::Error::Driver) if it is of another kind or if a call of the driver fails.
+    /// - [`Error::Lost`](crate::Error::Lost) if the device is lost.
     pub fn wait_for(&self, event: &Event) -> Result<()> {
         self.device.backend().wait_for(&self.handle, event)
     }

@@ -1,11 +1,11 @@
-//! A double of the driver in host memory, for tests of what this backend does with it.
+//! A double of the driver in host memory, for tests of this backend.
 //!
 //! Each thread has a driver of its own, with two devices. Work is queued as in the driver, and done as late as it may
 //! be: when someone waits for it. So the double sees memory that is freed or given to someone else too early. Work that
 //! touches memory that is not allocated is noted as a fault. [`pending`] says whether work is left that touches host
 //! memory. [`fail`] makes the n-th call of a function fail.
 //!
-//! A kernel's code is anything; what it does is to fill the words of its one buffer with the word of its parameters.
+//! A kernel's code is anything. A launch fills the words of its one buffer with the word of its parameters.
 
 use std::{
     alloc::{Layout, dealloc},

@@ -1,4 +1,4 @@
-//! Images of code, which the driver takes without their length: it goes by what they say of themselves.
+//! Images of code. The driver takes them without their length, and reads it from the image.
 
 use std::borrow::Cow;
 

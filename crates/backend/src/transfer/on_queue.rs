@@ -192,12 +192,13 @@ impl Queue {
     /// wgpu may return other memory.
     ///
     /// # Errors
-    /// - [`Error::WrongDevice`] if `target` or `host` is of another device, [`Error::Length`] if `host` has another
-    ///   number of bytes than `target`.
+    /// - [`Error::WrongDevice`] if `target` or `host` is of another device.
+    /// - [`Error::Length`] if `host` has another number of bytes than `target`.
     /// - [`Error::Unaligned`] if `target` is not whole words of 4 bytes, other than at the end of its buffer.
     /// - [`Error::SecretInput`] if `host` is secret and `target` is public.
-    /// - [`Error::OutOfMemory`] if there is no staging memory; some pieces are written then. [`Error::Driver`] if a
-    ///   call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// - [`Error::OutOfMemory`] if there is no staging memory. Some pieces are written then.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     ///
     /// `host` is dropped then.
     pub fn write_pinned<'a, T: Element>(&self, target: impl Into<ViewMut<'a, T>>, host: HostBuffer) -> Result<Pending> {

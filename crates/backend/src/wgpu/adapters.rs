@@ -1,4 +1,4 @@
-//! Which GPUs there are, in which order, and what is asked of them.
+//! The GPUs of the machine, their order, and the features asked of them.
 
 use std::{cmp::Reverse, task};
 

@@ -1,5 +1,5 @@
-//! One open device as wgpu has it: its limits, what is counted, and whether it is lost. Batches, pools and kernels use
-//! it, and it knows nothing of them.
+//! One open device as wgpu has it: its limits, its counters, and whether it is lost. Batches, pools and kernels use it,
+//! and it knows nothing of them.
 
 #[cfg(test)]
 use std::sync::{Mutex, PoisonError};
