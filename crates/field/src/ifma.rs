@@ -82,7 +82,7 @@ pub struct Field {
     jobs: Compiled,
 }
 
-/// What is computed in lanes of a field, written once for all numbers of limbs.
+/// A computation in lanes of a field, written once for all numbers of limbs.
 #[cfg(target_arch = "x86_64")]
 pub trait Job {
     /// The result.

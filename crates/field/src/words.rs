@@ -265,7 +265,7 @@ impl Word64 {
     }
 }
 
-/// What is done in a field of words, whichever it is.
+/// A computation in a field of words, written once for all fields.
 pub trait WordJob {
     /// What comes of it.
     type Output;

@@ -16,7 +16,7 @@ use super::{BITS, Field, MASK};
 pub const COLUMNS: usize = 32;
 
 /// Eight elements: the word i of each lane holds a limb of 52 bits, the lowest first. Limbs are *normalised* when all
-/// but the highest are below 2^52; what multiplies must have the highest so, too.
+/// but the highest are below 2^52. A factor must have the highest below 2^52, too.
 pub type Eight<const L: usize> = [__m512i; L];
 
 /// The columns of a sum of products, before carries: column i has the weight of limb i.
@@ -247,8 +247,8 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
         self.canonical(&x)
     }
 
-    /// Turns x into a factor: what [`load_factor`](Self::load_factor) would give of it in memory, for a normalised x
-    /// below 2^(32 `LIMBS`).
+    /// Turns x into a factor, for a normalised x below 2^(32 `LIMBS`). The result is that of
+    /// [`load_factor`](Self::load_factor) on x in memory.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     pub fn factor(&self, x: &Eight<L>) -> Eight<L> {

@@ -147,9 +147,10 @@ impl<F: DeviceField> Vector<F> {
     /// `out[0] = Σ a[i]`.
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length) unless `out` has one element;
-    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
-    /// chunks; and those [of every operation](Vector#errors).
+    /// - [`Error::Length`](evariste_backend::Error::Length) unless `out` has one element.
+    /// - [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    ///   chunks.
+    /// - The errors [of every operation](Vector#errors).
     pub fn sum_into<'a>(&self, a: impl Into<View<'a, Mont<F>>>, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         self.reduce(Reduction::Sum, a.into(), None, None, out.into())
     }
@@ -170,9 +171,10 @@ impl<F: DeviceField> Vector<F> {
     /// `out[0] = Π a[i]`.
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length) unless `out` has one element;
-    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
-    /// chunks; and those [of every operation](Vector#errors).
+    /// - [`Error::Length`](evariste_backend::Error::Length) unless `out` has one element.
+    /// - [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    ///   chunks.
+    /// - The errors [of every operation](Vector#errors).
     pub fn product_into<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -230,9 +232,10 @@ impl<F: DeviceField> Vector<F> {
     /// `out[0] = Σ a[i] · z^i`.
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length) unless `out` has one element;
-    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
-    /// chunks; and those [of every operation](Vector#errors).
+    /// - [`Error::Length`](evariste_backend::Error::Length) unless `out` has one element.
+    /// - [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    ///   chunks.
+    /// - The errors [of every operation](Vector#errors).
     pub fn evaluate_into<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
