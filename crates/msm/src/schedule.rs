@@ -1,4 +1,4 @@
-//! The stages of a call, in order: groups of sums, pieces of one sum, and what each stage gets.
+//! The stages of a call, in order: groups of sums, pieces of one sum, and the inputs of each stage.
 
 use std::{iter, marker::PhantomData, ops::Range};
 
