@@ -78,9 +78,12 @@ impl<F: DeviceField + FftField> Ntt<F> {
     /// is. The copy on the device is public.
     ///
     /// # Errors
-    /// [`Error::Device`] if the length is no multiple of [`Ntt::size`], if memory is exhausted, or if the device fails;
-    /// [`Error::TooLarge`] for 2^32 elements or more. The slice is unchanged then. [`Error::Interrupted`] if the device
-    /// fails during the copy of the result.
+    /// - [`Error::Device`] if the length is no multiple of [`Ntt::size`], if memory is exhausted, or if the device
+    ///   fails.
+    /// - [`Error::TooLarge`] for 2^32 elements or more.
+    /// - [`Error::Interrupted`] if the device fails during the copy of the result.
+    ///
+    /// After [`Error::Interrupted`] the slice may hold a part of the result. After any other error it is unchanged.
     pub fn forward_host(&self, x: &mut [F]) -> Result<()> {
         self.run_host(x, Direction::Forward)
     }
@@ -88,9 +91,12 @@ impl<F: DeviceField + FftField> Ntt<F> {
     /// Interpolates each run of [`Ntt::size`] elements of a host slice in place: the inverse of [`Ntt::forward_host`].
     ///
     /// # Errors
-    /// [`Error::Device`] if the length is no multiple of [`Ntt::size`], if memory is exhausted, or if the device fails;
-    /// [`Error::TooLarge`] for 2^32 elements or more. The slice is unchanged then. [`Error::Interrupted`] if the device
-    /// fails during the copy of the result.
+    /// - [`Error::Device`] if the length is no multiple of [`Ntt::size`], if memory is exhausted, or if the device
+    ///   fails.
+    /// - [`Error::TooLarge`] for 2^32 elements or more.
+    /// - [`Error::Interrupted`] if the device fails during the copy of the result.
+    ///
+    /// After [`Error::Interrupted`] the slice may hold a part of the result. After any other error it is unchanged.
     pub fn inverse_host(&self, x: &mut [F]) -> Result<()> {
         self.run_host(x, Direction::Inverse)
     }

@@ -1,4 +1,4 @@
-//! What rows are multiplied by as tiles are loaded and stored.
+//! The factors of rows as tiles are loaded and stored.
 
 use evariste_field::words::{Shoup, WordField};
 
