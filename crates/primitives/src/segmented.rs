@@ -80,8 +80,8 @@ params! {
 /// Adds the values with equal keys, for sorted keys.
 ///
 /// Equal slices divide the work whatever the keys are: one segment with all values takes no longer than many small
-/// ones. A thread adds a slice. It writes the sums of the segments inside, and leaves its parts of the first and the
-/// last segment to the next level, a shorter vector of the same kind.
+/// ones. A thread adds a slice. It writes the sums of the segments inside. Its parts of the first and the last segment
+/// go to the next level, a shorter vector of the same kind.
 pub struct SegmentedSum<M> {
     queue: Queue,
     kernel: Arc<Kernel<Params>>,
