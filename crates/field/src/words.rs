@@ -149,7 +149,7 @@ pub trait WordField: Copy + fmt::Debug + Send + Sync {
     fn exchange<const BIT: usize>(self, a: Self::Lanes, b: Self::Lanes) -> [Self::Lanes; 2];
 
     /// Does a part of a job. In programs with debug assertions it is a function of its own, compiled for the same
-    /// instructions, since compile time grows with the square of a function's length. Elsewhere it is not: short jobs
+    /// instructions: compile time grows with the square of a function's length. Elsewhere it is not, since short jobs
     /// would take up to 3% longer.
     fn apart<P: WordPart>(self, part: P);
 }
