@@ -115,8 +115,8 @@ impl Expression {
     ///
     /// - 0 and a column's index, or 1 and a constant's;
     /// - 2 and an integer of eight bytes;
-    /// - 3, 4 or 5 for a sum, a difference or a product, and the numbers of both steps; the lower one first where order
-    ///   does not matter;
+    /// - 3, 4 or 5 for a sum, a difference or a product, and the numbers of both steps (the lower one first where order
+    ///   is free);
     /// - 6 and the number of the step that is negated.
     ///
     /// Numbers count steps from 0, and have four bytes in little-endian order. A power is the multiplications of its
