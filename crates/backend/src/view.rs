@@ -21,8 +21,8 @@ use crate::{
 ///
 /// Operations take a view wherever they take a buffer: `&buffer` is a view of the whole buffer, [`Buffer::view`] gives
 /// one of a part. With CUDA and on the CPU, the bounds of a view cost nothing. With wgpu, a kernel is compiled once
-/// more for views with a start that is no multiple of the device's alignment of bindings (16 to 256 bytes). It is
-/// compiled once more for launches that read one part of a buffer and write another.
+/// more for views whose start is no multiple of the device's alignment of bindings (16 to 256 bytes). It is compiled
+/// once more for launches that read one part of a buffer and write another.
 ///
 /// A view borrows its buffer until an operation on it is queued. The device runs operations on the same elements in
 /// the order in which they were queued: work on another queue waits where it must.
