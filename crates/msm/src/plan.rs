@@ -51,9 +51,9 @@ pub enum Stage {
 /// A plan for multi-scalar multiplications Σ s_i P_i, with bases P_i that stay on a device.
 ///
 /// # Steps
-/// Pippenger's method ("On the evaluation of powers and related problems", 1976) recodes a scalar s to signed digits: s
-/// = Σ d_w 2^(cw) with |d_w| ≤ 2^(c−1). For each window w it adds the points ±P with |d_w| = k in bucket B_k. It then
-/// reduces the buckets to Σ k·B_k.
+/// Pippenger's method ("On the evaluation of powers and related problems", 1976) recodes a scalar s to signed digits,
+/// `s = Σ d_w 2^(cw)` with |d_w| ≤ 2^(c−1). For each window w it adds the points ±P with |d_w| = k in bucket B_k. It
+/// then reduces the buckets to Σ k·B_k.
 ///
 /// 1. *Recode*: each digit that is not zero becomes a pair of its bucket and its point.
 /// 2. *Sort* the pairs by bucket (radix sort).
