@@ -1,10 +1,10 @@
 //! Kernels compiled ahead of time, in one file, so that CUDA works with the driver alone.
 //!
-//! An archive has machine code for some architectures, and PTX for all others. A kernel's code is found by a hash of
-//! all that it was made from but the compiler's version ([`nvrtc::key`](crate::nvrtc::key)), the same that the cache on
-//! disk goes by: it is used for exactly the text, the declaration and the options that it was compiled from, and after
-//! any change of these it is not found. `cargo xtask kernels --package` makes one. Devices take those in the folder of
-//! the cache whose names end in `.archive`, and with the feature `kernels` that of the crate `evariste-kernels`.
+//! An archive has machine code for some architectures, and PTX for all others. A kernel's code is found by the hash
+//! that the cache on disk uses too ([`nvrtc::key`](crate::nvrtc::key)). The hash covers the text, the declaration and
+//! the options, but not the compiler's version. So code is used for exactly what it was compiled from, and is not found
+//! after any change. `cargo xtask kernels --package` makes an archive. Devices take those in the folder of the cache
+//! whose names end in `.archive`. With the feature `kernels` they take that of the crate `evariste-kernels` too.
 //!
 //! # Format
 //! Numbers are little-endian. Groups are compressed each by itself (Brotli), so that similar code lies together, and a
@@ -15,9 +15,11 @@
 //! | 8 | the name and version of the format |
 //! | 32 | BLAKE3 of the index, which is what comes up to the groups |
 //! | 4, 4 | groups, entries |
-//! | 20 for each group | its [`Target`] (4: the number, plus 2^31 for PTX), where it starts behind the index (8), its bytes compressed (4) and not (4) |
-//! | 76 for each entry, in ascending order of keys | key (32), BLAKE3 of the code under that key (32), group (4), where it starts in that (4), its bytes (4) |
+//! | 20 for each group | its [`Target`] (4), its start behind the index (8), its bytes compressed (4) and not (4) |
+//! | 76 for each entry | key (32), BLAKE3 of the code under that key (32), group (4), start in it (4), bytes (4) |
 //! | the rest | groups |
+//!
+//! A target is its number, plus 2^31 for PTX. Entries stand in ascending order of keys.
 //!
 //! Nothing of an archive whose index was changed is used, and no code that was changed. The hashes have no secret key:
 //! they do not tell who made an archive.
@@ -54,7 +56,7 @@ const ENTRY_BYTES: usize = 76;
 /// Set in the number of a target that is PTX.
 const PTX: u32 = 1 << 31;
 
-/// What code is for.
+/// The target of a kernel's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
     /// Machine code for an architecture, such as 90 for `sm_90`.
@@ -109,7 +111,7 @@ pub struct Entry {
 /// Kernels that are compressed together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// What they are for.
+    /// The target of the code.
     pub target: Target,
     /// At least one.
     pub entries: Vec<Entry>,
@@ -118,8 +120,12 @@ pub struct Group {
 /// Makes an archive. `compress` makes a Brotli stream of the bytes of a group, on rayon's pool.
 ///
 /// # Errors
-/// An error if two entries have one key, if an entry has no code, if a group has more than [`MAX_GROUP_BYTES`], or if
-/// `compress` returns one.
+/// An error if:
+///
+/// - two entries have one key,
+/// - an entry has no code,
+/// - a group has more than [`MAX_GROUP_BYTES`],
+/// - or `compress` returns one.
 pub fn pack(groups: &[Group], compress: impl Fn(&[u8]) -> io::Result<Vec<u8>> + Sync) -> io::Result<Vec<u8>> {
     let (mut records, mut raw) = (Vec::new(), Vec::new());
     for (number, group) in groups.iter().enumerate() {
@@ -218,7 +224,7 @@ impl Archive {
         self.groups.iter().map(|group| group.target).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Gives the groups: what they are for, their bytes of code, and those when compressed.
+    /// Gives the groups: their targets, their bytes of code, and their bytes when compressed.
     pub fn groups(&self) -> impl Iterator<Item = (Target, usize, usize)> {
         self.groups.iter().map(|group| (group.target, group.bytes, group.range.len()))
     }

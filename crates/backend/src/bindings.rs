@@ -69,7 +69,7 @@ impl Binding {
     /// Declares a buffer that is only read.
     ///
     /// # Panics
-    /// If it is of atomics, which are for what threads write at once.
+    /// If it is of atomics, which are for words that threads write at once.
     pub const fn read(name: &'static str, binding_type: BindingType) -> Self {
         assert!(!matches!(binding_type, BindingType::Atomic), "atomics are written");
         Self { name, access: Access::Read, binding_type }

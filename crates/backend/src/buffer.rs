@@ -33,8 +33,8 @@ pub trait Element: Send + Sync + 'static {
     /// Reads the device form `src`, which has `dst.len() * BYTES` bytes and the alignment of [`Element::encode`].
     ///
     /// # Errors
-    /// [`Error::Undecodable`] with the index of the first element whose bytes are no device form: whatever the memory
-    /// holds, `dst` gets only values that [`Element::encode`] can produce. From that index on, `dst` has other values.
+    /// [`Error::Undecodable`] with the index of the first element whose bytes are no device form. From that index on,
+    /// `dst` has other values. Whatever the memory holds, these are values that [`Element::encode`] can produce.
     fn decode(src: &[u8], dst: &mut [Self::Host]) -> Result<()>;
 }
 
@@ -93,12 +93,12 @@ macro_rules! plain_element {
 
 plain_element!(u8, u32, u64);
 
-/// Bytes that one thread copies alone, faster than another one wakes: with two, 64 KiB to a GPU and back took 0.098 ms
-/// in place of 0.054 (16 cores beside an H100).
+/// Bytes that one thread copies alone, faster than another one wakes. With two threads, 64 KiB to a GPU and back took
+/// 0.098 ms in place of 0.054 (16 cores beside an H100).
 const ALONE_BYTES: usize = 128 << 10;
 
 /// Bytes that one thread encodes or decodes at a time if it computes. With four times this, 2 MiB were one chunk for
-/// each of 16 cores, and the last core to wake decided: an H200's host then took 10% longer for transforms of 2^16
+/// each of 16 cores, and the last core to wake decided. An H200's host then took 10% longer for transforms of 2^16
 /// elements of 32 bytes from slices.
 const CHUNK_BYTES: usize = 32 << 10;
 
@@ -162,9 +162,11 @@ impl Device {
     /// Allocates a buffer of `len` elements, whose contents are unspecified.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if a buffer cannot have `len` elements
-    /// ([`Limits::buffer_bytes`](crate::Limits::buffer_bytes)), [`Error::OutOfMemory`] if the device has no room for
-    /// them, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// - [`Error::TooLarge`] if a buffer cannot have `len` elements
+    ///   ([`Limits::buffer_bytes`](crate::Limits::buffer_bytes)).
+    /// - [`Error::OutOfMemory`] if the device has no room for them.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn alloc<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         self.alloc_with(len, Secrecy::Public)
     }
@@ -173,9 +175,11 @@ impl Device {
     /// zeroed when it is dropped.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if a buffer cannot have `len` elements
-    /// ([`Limits::buffer_bytes`](crate::Limits::buffer_bytes)), [`Error::OutOfMemory`] if the device has no room for
-    /// them, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// - [`Error::TooLarge`] if a buffer cannot have `len` elements
+    ///   ([`Limits::buffer_bytes`](crate::Limits::buffer_bytes)).
+    /// - [`Error::OutOfMemory`] if the device has no room for them.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn alloc_with<T: Element>(&self, len: usize, secrecy: Secrecy) -> Result<Buffer<T>> {
         const { assert!(T::BYTES > 0, "an element has at least one byte") };
         let limit = self.info().limits.buffer_bytes;

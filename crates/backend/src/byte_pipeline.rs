@@ -57,8 +57,10 @@ impl BytePipeline {
     /// device has several. `secrecy` is that of the data.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if a buffer cannot have `piece_bytes` bytes, [`Error::OutOfMemory`] if the device has no
-    /// room for all pieces, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// - [`Error::TooLarge`] if a buffer cannot have `piece_bytes` bytes.
+    /// - [`Error::OutOfMemory`] if the device has no room for all pieces.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn new(device: &Device, piece_bytes: usize, depth: usize, secrecy: Secrecy) -> Result<Self> {
         let (depth, piece_bytes) = (depth.max(1), piece_bytes.max(WIDEST) / WIDEST * WIDEST);
         let ups = VecDeque::with_capacity(depth);
@@ -82,10 +84,13 @@ impl BytePipeline {
     /// length in bytes. `done` receives the results in order.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] if there is no pinned memory for a piece, or no device memory for a last piece that is
-    /// not whole words. [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. The
-    /// first error of `work`. Then `data` holds results as far as `done` has received them, and its former contents
-    /// behind.
+    /// - [`Error::OutOfMemory`] if there is no pinned memory for a piece, or no device memory for a last piece that is
+    ///   not whole words.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    /// - The first error of `work`.
+    ///
+    /// Then `data` holds results as far as `done` has received them, and its former contents behind.
     pub fn run<E: From<Error> + Send>(
         mut self,
         data: &mut [u8],
@@ -133,14 +138,20 @@ impl BytePipeline {
         Ok(())
     }
 
-    /// Reads pieces from `input`, lets `work` queue operations on each, and gives the results to `done` in order.
-    /// `work` receives the queue to use, a buffer that starts with the piece, the position of the piece in the input,
-    /// and its length in bytes. The input ends with the first piece that `input` does not fill.
+    /// Reads pieces from `input`, lets `work` queue operations on each, and gives the results to `done` in order. The
+    /// input ends with the first piece that `input` does not fill.
+    ///
+    /// `work` receives the queue to use and a buffer that starts with the piece. It also receives the position of the
+    /// piece in the input, and its length in bytes.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] if there is no pinned memory for a piece, or no device memory for a last piece that is
-    /// not whole words. [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. The
-    /// first error of `input`, `work` or `done`. Then `done` keeps what it has received, and pieces under way are lost.
+    /// - [`Error::OutOfMemory`] if there is no pinned memory for a piece, or no device memory for a last piece that is
+    ///   not whole words.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    /// - The first error of `input`, `work` or `done`.
+    ///
+    /// Then `done` keeps what it has received, and pieces under way are lost.
     pub fn pump<E: From<Error>>(
         mut self,
         mut input: impl FnMut(&mut [u8]) -> Result<usize, E>,
@@ -176,11 +187,16 @@ impl BytePipeline {
     /// results replace the bytes in `data`, and so have the secrecy of `data`, not that of the pipeline.
     ///
     /// # Errors
-    /// - [`Error::WrongTransfer`] if `data` is for uploads only, [`Error::WrongDevice`] if it is of another device,
-    ///   [`Error::SecretInput`] if it is secret and the pipeline is public. Nothing has happened then.
-    /// - [`Error::OutOfMemory`] if there is no memory for staging or for a last piece that is not whole words,
-    ///   [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost, and the first error of
-    ///   `work`. `data` is empty then, since its parts were lost with the copies.
+    /// - [`Error::WrongTransfer`] if `data` is for uploads only.
+    /// - [`Error::WrongDevice`] if it is of another device.
+    /// - [`Error::SecretInput`] if it is secret and the pipeline is public.
+    /// - [`Error::OutOfMemory`] if there is no memory for staging or for a last piece that is not whole words.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    /// - The first error of `work`.
+    ///
+    /// In the first three cases, nothing has happened. In the others `data` is empty, since its parts were lost with
+    /// the copies.
     pub fn run_pinned<E: From<Error>>(
         mut self,
         data: &mut HostBuffer,
@@ -268,9 +284,9 @@ impl BytePipeline {
     }
 }
 
-/// Gives the last piece memory of its own length if it is not whole words: devices write part of a word only where a
-/// buffer ends, and kernels read whole words. What is behind the end of a buffer has a value, what an earlier piece
-/// might have written need not have one.
+/// Gives the last piece memory of its own length if it is not whole words. Devices write part of a word only at the end
+/// of a buffer, and kernels read whole words. Bytes behind the end of a buffer have a value. Bytes that an earlier
+/// piece might have written need not have one.
 fn fit(slot: &mut Slot<u8>, len: usize, secrecy: Secrecy) -> Result<()> {
     if !len.is_multiple_of(WIDEST) {
         slot.data = slot.data.device().alloc_with(len, secrecy)?;

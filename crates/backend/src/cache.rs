@@ -1,10 +1,10 @@
 //! Compiled kernels on disk.
 //!
-//! The folder holds machine code that is loaded into processes, so it must belong to the user and be closed to others;
-//! otherwise it is not used. It is opened once, checked as it was opened, and everything happens inside what was
-//! opened: another current folder, or a link in its path that is turned later, lead nowhere else. Entries are plain
-//! files, opened without following links. Files are written aside and renamed, and carry a checksum: a truncated or
-//! altered file is a miss, and so is one without contents. Every failure is a miss too: a cache never fails a call.
+//! The folder holds machine code that is loaded into processes. So it must belong to the user and be closed to others;
+//! otherwise it is not used. It is opened once, checked as it was opened, and everything happens inside that handle.
+//! Another current folder, or a link in its path that is turned later, lead nowhere else. Entries are plain files,
+//! opened without following links. Files are written aside and renamed, and carry a checksum. A truncated, altered or
+//! empty file is a miss. Every failure is a miss too: a cache never fails a call.
 //!
 //! Beside the entries may lie archives of kernels that were compiled ahead, which are read and never written.
 //!

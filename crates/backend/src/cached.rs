@@ -1,4 +1,5 @@
-//! What crates cache with a device: a value of each type, and plans that calls on host slices make behind the scenes.
+//! Values that crates cache with a device: one of each type, and plans that calls on host slices make behind the
+//! scenes.
 
 use std::{
     any::{Any, TypeId},

@@ -39,7 +39,7 @@ use crate::{
 /// Alignment of all memory: a cache line, and the widest vector register.
 const ALIGN: usize = 64;
 
-/// Cache that plans may count on for each thread: half of the 1–2 MiB level 2 caches of today's cores would be more,
+/// Cache that plans may count on for each thread. Half of the level 2 cache of today's cores (1–2 MiB) would be more;
 /// 256 KiB is what the smallest have.
 const CACHE_BYTES: u32 = 256 << 10;
 
@@ -322,8 +322,8 @@ impl Block {
         Some(Self { allocation, start, class, secrecy: Secrecy::Public })
     }
 
-    /// With room to align the start by hand: zeroed memory of a large alignment is written when it is allocated, while
-    /// that of the usual alignment comes as untouched pages.
+    /// With room to align the start by hand. Zeroed memory of a large alignment is written when it is allocated. That
+    /// of the usual alignment comes as untouched pages.
     fn layout(class: u64) -> Option<Layout> {
         Layout::from_size_align(usize::try_from(class).ok()?.checked_add(ALIGN)?, align_of::<u128>()).ok()
     }

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The CPU thresholds of an algorithm on one device, in elements of a host slice, by what they depend on, such as a
+/// The CPU thresholds of an algorithm on one device, in elements of a host slice. They may depend on a key, such as a
 /// field or a mode. The device uses slices from its threshold on, the CPU shorter ones. An algorithm keeps them with
 /// the device ([`Device::cached_value`](crate::Device::cached_value)), in a type of its own.
 #[derive(Debug)]

@@ -1,16 +1,16 @@
 //! NVIDIA GPUs.
 //!
 //! # Choices
-//! - **Everything is loaded at run time**: the driver through `cudarc`'s tables, after a look whether it is there and
-//!   has all that is called ([`driver`], [`functions`]); NVRTC by a loader of our own ([`compiler`]). A program built
-//!   with this backend runs on machines with neither.
-//! - **The driver's interface, not the runtime's**, in the device's primary context, so that memory and streams can be
+//! - **Everything is loaded at run time.** The driver comes through `cudarc`'s tables. A check comes first: it is there
+//!   and has all functions that are called ([`driver`], [`functions`]). NVRTC comes by a loader of our own
+//!   ([`compiler`]). A program built with this backend runs on machines with neither.
+//! - **The driver's interface, not the runtime's**, in the device's primary context. So memory and streams can be
 //!   shared with other CUDA code of the process. Every entry makes the context current on the calling thread, and
 //!   leaves it so.
-//! - **Kernels** are compiled by NVRTC for the GPU that is there; the code is cached on disk ([`kernels`]). What a
-//!   source finds declared is told in [`compiler`]. An entry is
-//!   `extern "C" __global__ void name(const Params params, T0* b0, …)`; its argument sizes are checked when it is
-//!   compiled, since the driver trusts them at every launch.
+//! - **Kernels** are compiled by NVRTC for the GPU that is there; the code is cached on disk ([`kernels`]).
+//!   [`compiler`] describes the declarations that a source finds. An entry is
+//!   `extern "C" __global__ void name(const Params params, T0* b0, …)`. Compilation checks its argument sizes, since
+//!   the driver trusts them at every launch.
 //! - **Memory** comes from the driver's pool, in the order of the default stream ([`memory`]). Freeing never waits for
 //!   the device, and memory is never reused under work of any queue. Work on one queue comes after what others were
 //!   given before for the same bytes, if one of both writes them ([`uses`]).
@@ -543,7 +543,7 @@ impl Backend for Cuda {
         on_stream(stream, &touched, || {
             let arguments = arguments.as_mut_ptr();
             // SAFETY: the sizes of the entry's arguments were checked when it was compiled: parameters of this length,
-            // then as many addresses as there are. The driver reads them, and the configuration, before it returns. The
+            // then one address for each binding. The driver reads them, and the configuration, before it returns. The
             // caller vouches for the body.
             unsafe { call!(self.context, cuLaunchKernelEx(&config, module.function(), arguments, ptr::null_mut())) }
         })?;

@@ -77,9 +77,9 @@ impl Device {
         &*self.0.backend
     }
 
-    /// Returns the value of type `T` that is cached with this device, `T::default()` at first: what a crate measured of
-    /// the device, for example. It lives as long as the device is open, and must not hold the device, which would then
-    /// never close.
+    /// Returns the value of type `T` that is cached with this device, `T::default()` at first. A crate may keep
+    /// measurements of the device in it. It lives as long as the device is open, and must not hold the device, which
+    /// would then never close.
     ///
     /// If several threads ask first, all get the same value. No lock is held while `T::default()` runs, so it may ask
     /// for values of other types.
@@ -151,9 +151,10 @@ impl Device {
     /// slow: keep it for many transfers.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] if there is not enough memory that the device can use, [`Error::TooLarge`] with wgpu if
-    /// a buffer of its API cannot have `bytes` bytes, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`]
-    /// if the device is lost.
+    /// - [`Error::OutOfMemory`] if there is not enough memory that the device can use.
+    /// - [`Error::TooLarge`] with wgpu if a buffer of its API cannot have `bytes` bytes.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer> {
         let host = self.0.backend.host_buffer(bytes, transfer, secrecy)?;
         // Callers go by the length, also if the backend is not of this crate.
@@ -170,8 +171,9 @@ impl Device {
     /// Waits for both events and returns the time between them.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] if an event is of another device of this kind. [`Error::Driver`] if it is of another
-    /// kind or if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// - [`Error::WrongDevice`] if an event is of another device of this kind.
+    /// - [`Error::Driver`] if it is of another kind or if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn elapsed(&self, from: &Event, to: &Event) -> Result<Duration> {
         self.0.backend.elapsed(from, to)
     }

@@ -3,13 +3,13 @@ use crate::info::{DeviceId, Kind, Transfer};
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What can go wrong between a caller and a device.
+/// An error between a caller and a device.
 ///
 /// Every variant leaves the device usable, except [`Error::Lost`], which every later call on that device repeats.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A backend or its compiler cannot be used on this machine: the program was built without its feature, the driver
+    /// A backend or its compiler cannot be used on this machine. The program was built without its feature, the driver
     /// or the compiler is missing, too old or does not start, or there is no GPU.
     #[error("the {backend} backend is unavailable: {reason}")]
     Unavailable {
@@ -68,8 +68,8 @@ pub enum Error {
     /// An argument has a length that the call does not take. Algorithms report all their lengths by this variant too.
     #[error("wrong length of {what}: expected {expected}, got {actual}")]
     Length {
-        /// The argument at fault, with the unit unless that is elements, and the rule unless `expected` is the only
-        /// length: "scalars, at most", "host memory, in bytes".
+        /// The argument at fault, such as "scalars, at most" or "host memory, in bytes". It names the unit unless that
+        /// is elements, and the rule unless `expected` is the only length.
         what: &'static str,
         /// The length that the call takes.
         expected: u64,
@@ -118,7 +118,7 @@ pub enum Error {
         /// The direction that the memory is for.
         actual: Transfer,
     },
-    /// What depends on secret memory would come to public memory, which nobody zeroes: a kernel is given both, the
+    /// A value that depends on secret memory would come to public memory, which nobody zeroes. A kernel gets both, the
     /// first to read and the second to write, or one is copied to the other. Make the target secret
     /// ([`crate::Device::alloc_with`]), or say that the result is no secret ([`crate::View::declassify`]).
     #[error("{operation}: {input} is secret, and {output}, which is written, is public")]
@@ -130,7 +130,7 @@ pub enum Error {
         /// The first public argument that is written.
         output: &'static str,
     },
-    /// A buffer, host memory, a kernel or a launch exceeds what the device takes at once; `what` says in which respect,
+    /// A buffer, host memory, a kernel or a launch exceeds what the device takes at once. `what` names the quantity,
     /// such as bytes, threads or turns of loops.
     #[error("{what} is too large for {device}: at most {expected}, got {actual}")]
     TooLarge {
@@ -144,7 +144,7 @@ pub enum Error {
         actual: u64,
     },
     /// A kernel was launched with another number of buffers than it declares, with one for another access, or with
-    /// parameters of another size: a defect of the function that launches it.
+    /// parameters of another size. This is a defect of the function that launches it.
     #[error("kernel {kernel}: expected {expected}, got {actual}")]
     Arguments {
         /// The kernel.
@@ -154,8 +154,8 @@ pub enum Error {
         /// What the launch gave.
         actual: String,
     },
-    /// The compiler or the driver refuses the text of a kernel: a defect of the kernel, or a compiler or driver too old
-    /// or too new for the device.
+    /// The compiler or the driver refuses the text of a kernel. This is a defect of the kernel, or the compiler or
+    /// driver is too old or too new for the device.
     #[error("kernel {kernel} does not compile on {device}: {log}")]
     Compile {
         /// The kernel.
@@ -174,8 +174,8 @@ pub enum Error {
         /// What the driver said.
         reason: String,
     },
-    /// A call of the driver or of the API below failed for a reason that has no variant of its own, a handle of another
-    /// backend was given, or the body of a kernel for the CPU panicked.
+    /// A call of the driver or of the API below failed for a reason that has no variant of its own. Or a handle is of
+    /// another backend, or the body of a kernel for the CPU panicked.
     #[error("{call} failed on {device}: {reason}")]
     Driver {
         /// The device.

@@ -1,4 +1,4 @@
-//! Handles of what a backend made. Each is opaque: the backend downcasts it to a type of its own.
+//! Handles of a backend's resources. Each is opaque: the backend downcasts it to a type of its own.
 
 use std::{any::Any, fmt, sync::Arc};
 

@@ -1,8 +1,8 @@
 //! Host memory that devices copy from and to while the host goes on.
 //!
-//! A transfer takes its [`HostBuffer`] by value and gives it back when it is done, so that nothing can be read, written
-//! to or freed under a running copy. Parts of one allocation are buffers of their own ([`HostBuffer::split_off`]), so
-//! that several can be under way at once.
+//! A transfer takes its [`HostBuffer`] by value and gives it back when it is done. So nothing can be read, written to
+//! or freed under a running copy. Parts of one allocation are buffers of their own ([`HostBuffer::split_off`]), and
+//! several can be under way at once.
 
 use std::{any::Any, fmt, ops, ptr::NonNull, slice, sync::Arc};
 
@@ -185,8 +185,9 @@ pub trait PendingCopy: Any + Send {
     /// Waits for the copy.
     ///
     /// # Errors
-    /// [`crate::Error::Driver`] if the copy or the wait for it fails, [`crate::Error::Lost`] if the device is lost,
-    /// [`crate::Error::OutOfMemory`] if other memory has to stand in for the one that was given and there is none.
+    /// - [`crate::Error::Driver`] if the copy or the wait for it fails.
+    /// - [`crate::Error::Lost`] if the device is lost.
+    /// - [`crate::Error::OutOfMemory`] if other memory has to replace the given one and there is none.
     fn wait(self: Box<Self>) -> Result<HostBuffer>;
 }
 
@@ -219,9 +220,10 @@ impl Pending {
     /// direction, and unspecified contents.
     ///
     /// # Errors
-    /// [`crate::Error::Driver`] if the copy or the wait for it fails, [`crate::Error::Lost`] if the device is lost.
-    /// After a write of [`Transfer::Upload`] memory with wgpu, [`crate::Error::OutOfMemory`] if there is no new memory
-    /// to return in its place.
+    /// - [`crate::Error::Driver`] if the copy or the wait for it fails.
+    /// - [`crate::Error::Lost`] if the device is lost.
+    /// - [`crate::Error::OutOfMemory`] with wgpu, after a write of [`Transfer::Upload`] memory, if there is no new
+    ///   memory to return in its place.
     pub fn wait(self) -> Result<HostBuffer> {
         let host = self.copy.wait()?;
         match self.given {

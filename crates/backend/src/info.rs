@@ -1,4 +1,4 @@
-//! What a device is: its name, its limits and features, and what it counts.
+//! The description of a device: its name, its limits and features, and its counters.
 
 use std::{fmt, time::Duration};
 
@@ -61,8 +61,8 @@ pub enum Transfer {
     Both,
 }
 
-/// What a device is and what it can do. Algorithms plan by this, never by [`Kind`] or by names in it, so that they
-/// work with a new backend.
+/// The name, limits and features of a device. Algorithms plan by these, never by [`Kind`] or by names in it, so that
+/// they work with a new backend.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceInfo {
     /// The name by which it is opened.
@@ -71,7 +71,7 @@ pub struct DeviceInfo {
     pub name: String,
     /// The version of the driver or the API.
     pub driver: String,
-    /// What kernels are compiled for, such as `sm_90`, `vulkan`, `x86_64`.
+    /// The target that kernels are compiled for, such as `sm_90`, `vulkan`, `x86_64`.
     pub architecture: String,
     /// The vendor's unique identifier, where there is one.
     pub uuid: Option<[u8; 16]>,
@@ -85,7 +85,7 @@ pub struct DeviceInfo {
     pub features: Features,
 }
 
-/// What a device's kernels are written in.
+/// The language of a device's kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// Bodies in Rust, which do a whole launch.

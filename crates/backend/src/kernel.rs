@@ -33,10 +33,11 @@ impl<P: Params> Kernel<P> {
     ///
     /// # Errors
     /// - [`Error::TooLarge`] if the kernel needs more threads, workgroup memory or bindings than the device has.
-    /// - [`Error::Compile`] if the compiler or the driver refuses its text, or if the device has a kernel of the same
+    /// - [`Error::Compile`] if the compiler or the driver refuses its text. Also if the device has a kernel of the same
     ///   name and variant with another text.
     /// - [`Error::Unavailable`] if there is no compiler and the disk cache does not have the kernel.
-    /// - [`Error::Driver`] if another call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// - [`Error::Driver`] if another call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     ///
     /// # Panics
     /// If the fields of `P` are not those that `spec` declares.
@@ -173,8 +174,8 @@ impl<P> fmt::Debug for Kernel<P> {
 }
 
 impl KernelSpec {
-    /// Returns an error if the loops of a thread may take more iterations with these parameters than the device
-    /// allows, before the kernel is compiled for it.
+    /// Returns an error if the loops of a thread may take more iterations with these parameters than the device allows.
+    /// The kernel need not be compiled for it yet.
     ///
     /// # Errors
     /// [`Error::TooLarge`] if they may take more than [`Limits::loop_turns`](crate::Limits::loop_turns).
@@ -259,8 +260,9 @@ impl Device {
     /// - [`Error::TooLarge`] if the kernel needs more threads, workgroup memory or bindings than the device has.
     /// - [`Error::Compile`] if the compiler or the driver refuses its text.
     /// - [`Error::Unavailable`] if there is no compiler and the disk cache does not have the kernel.
-    /// - [`Error::OutOfMemory`] with wgpu if there is no memory for buffers to bind, [`Error::Driver`] if another call
-    ///   of the driver fails, [`Error::Lost`] if the device is lost.
+    /// - [`Error::OutOfMemory`] with wgpu if there is no memory for buffers to bind.
+    /// - [`Error::Driver`] if another call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn prepare(&self, kernels: &[KernelSpec]) -> Result<Prepared> {
         let (start, before) = (Instant::now(), self.stats());
         let mut made: Vec<Option<Result<Executable>>> = kernels.iter().map(|_| None).collect();

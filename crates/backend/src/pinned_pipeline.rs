@@ -61,8 +61,10 @@ impl<T: Element> PinnedPipeline<T> {
     /// Makes a pipeline with three slots: each has device memory for `len` elements, and a queue.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if a buffer cannot have `len` elements, [`Error::OutOfMemory`] if the device has no room for
-    /// three such buffers, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// - [`Error::TooLarge`] if a buffer cannot have `len` elements.
+    /// - [`Error::OutOfMemory`] if the device has no room for three such buffers.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn new(device: &Device, len: usize, secrecy: Secrecy) -> Result<Self> {
         let slots = Slots::new(device, len, SLOTS, secrecy)?;
         Ok(Self { device: device.clone(), slots, secrecy, uploaded: None, kept: None })
@@ -79,14 +81,16 @@ impl<T: Element> PinnedPipeline<T> {
     /// the queue that it receives: on another queue they are still right, but pieces wait for each other.
     ///
     /// # Errors
-    /// - [`Error::WrongTransfer`] if a part is for uploads only, [`Error::WrongDevice`] if it is of another device,
-    ///   [`Error::SecretInput`] if it is secret and the pipeline is public, or the other way round.
-    /// - [`Error::Length`] if a part is no whole number of elements, if the parts do not fit into a slot, or if `work`
-    ///   returns a range of another length.
+    /// - [`Error::WrongTransfer`] if a part is for uploads only.
+    /// - [`Error::WrongDevice`] if it is of another device.
+    /// - [`Error::SecretInput`] if it is secret and the pipeline is public, or the other way round.
+    /// - [`Error::Length`] if a part is no whole number of elements, or if the parts do not fit into a slot. Also if
+    ///   `work` returns a range of another length.
     /// - [`Error::Unaligned`] if a part starts or ends within a word of 4 bytes of the slot, other than at its end.
     /// - [`Error::OutOfRange`] if the range that `work` returns leaves the slot.
-    /// - [`Error::OutOfMemory`] with wgpu if there is no staging memory, [`Error::Driver`] if a call of the driver
-    ///   fails, [`Error::Lost`] if the device is lost.
+    /// - [`Error::OutOfMemory`] with wgpu if there is no staging memory.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     /// - The error of `work`.
     ///
     /// `host` is dropped then. Later calls return the results of earlier ones, except a result that the device failed

@@ -63,10 +63,10 @@ impl<R> Pool<R> {
         None
     }
 
-    /// Does what [`Pool::give`] does, but evicts stale classes when the budget is full. A class is stale once blocks of
-    /// this class have been handed back since it was last used, with at least the bytes that the pool keeps of it.
-    /// Otherwise, unused memory would keep out everything later, or frequent small blocks would evict rare large ones.
-    /// Returns what the pool does not keep.
+    /// Does what [`Pool::give`] does, but evicts stale classes when the budget is full. A class is stale if blocks of
+    /// it have been handed back since it was last used. These blocks have at least the bytes that the pool keeps of the
+    /// class. Otherwise, unused memory would keep out everything later, or frequent small blocks would evict rare large
+    /// ones. Returns what the pool does not keep.
     #[cfg(any(test, feature = "cuda", feature = "wgpu"))]
     pub(crate) fn replace(&self, class: u64, block: R) -> Vec<R> {
         let mut shelves = self.lock();
@@ -161,7 +161,7 @@ mod tests {
             (vec!['b'], vec!['c'], vec!['c'])
         );
         assert_eq!((pool.replace(32, 'b'), pool.bytes()), (vec!['a'], 32));
-        // As many as it takes, and none of its own class.
+        // Enough to make room, and none of its own class.
         assert_eq!((pool.replace(16, 'd'), pool.replace(16, 'e'), pool.bytes()), (vec![], vec![], 64));
         assert_eq!((pool.replace(32, 'f'), pool.replace(32, 'f'), pool.bytes()), (vec!['f'], vec!['e', 'd'], 64));
         assert_eq!((pool.replace(32, 'g'), pool.replace(32, 'g'), pool.bytes()), (vec!['g'], vec!['g'], 64));

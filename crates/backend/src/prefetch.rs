@@ -120,8 +120,10 @@ impl<T: Element> Prefetch<T> {
     /// the queue of its slot, one of [`Prefetch::queues`].
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if a buffer cannot have `len` elements, [`Error::OutOfMemory`] if the device has no room for
-    /// all slots, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// - [`Error::TooLarge`] if a buffer cannot have `len` elements.
+    /// - [`Error::OutOfMemory`] if the device has no room for all slots.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn new(device: &Device, len: usize, slots: usize, secrecy: Secrecy) -> Result<Self> {
         let slots = Slots::new(device, len, slots.max(1), secrecy)?;
         let work = slots.queues().map(|queue| Work { queue: queue.clone(), readers: Readers::InOrder }).collect();
@@ -135,8 +137,10 @@ impl<T: Element> Prefetch<T> {
     /// slot or one piece, uploads and work share your queue, and there are no events.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if a buffer cannot have the elements of a piece, [`Error::OutOfMemory`] if the device has no
-    /// room for all slots, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// - [`Error::TooLarge`] if a buffer cannot have the elements of a piece.
+    /// - [`Error::OutOfMemory`] if the device has no room for all slots.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn ahead_of(queue: impl Into<Queue>, pieces: &[usize], slots: usize, secrecy: Secrecy) -> Result<Self> {
         let work = queue.into();
         let device = work.device();
@@ -159,8 +163,9 @@ impl<T: Element> Prefetch<T> {
     /// otherwise it is new.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] if there is no host memory, [`Error::Driver`] if a call of the driver fails or the device
-    /// could not read the oldest piece, [`Error::Lost`] if the device is lost.
+    /// - [`Error::OutOfMemory`] if there is no host memory.
+    /// - [`Error::Driver`] if a call of the driver fails or the device could not read the oldest piece.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn host(&mut self) -> Result<HostBuffer> {
         self.free()?;
         let bytes = self.slots.first().data.bytes() as usize;
@@ -179,10 +184,12 @@ impl<T: Element> Prefetch<T> {
     ///
     /// # Errors
     /// - [`Error::OutOfRange`] if the piece is longer than the slot.
-    /// - For pinned memory: [`Error::Length`] if it is no whole number of elements, [`Error::WrongDevice`] if it is of
-    ///   another device, [`Error::Unaligned`] if it is not whole words of 4 bytes and does not fill the slot.
-    /// - [`Error::OutOfMemory`] if there is no staging memory for a slice, [`Error::Driver`] if a call of the driver
-    ///   fails, [`Error::Lost`] if the device is lost.
+    /// - [`Error::Length`] if the piece is pinned memory and no whole number of elements.
+    /// - [`Error::WrongDevice`] if it is pinned memory of another device.
+    /// - [`Error::Unaligned`] if it is pinned memory, not whole words of 4 bytes, and does not fill the slot.
+    /// - [`Error::OutOfMemory`] if there is no staging memory for a slice.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     /// - The error of `work`.
     ///
     /// Pinned memory of the piece is dropped then. That of earlier pieces is kept, except a piece whose upload failed.
@@ -227,8 +234,11 @@ impl<T: Element> Prefetch<T> {
     /// its memory. The order is that of the calls of [`Prefetch::run`]; [`Prefetch::host`] takes memory out of it.
     ///
     /// # Errors
-    /// [`Error::Driver`] if the device could not read the piece, [`Error::Lost`] if it is lost, [`Error::OutOfMemory`]
-    /// with wgpu if there is no memory to return in place of the piece's. The memory is dropped then.
+    /// - [`Error::Driver`] if the device could not read the piece.
+    /// - [`Error::Lost`] if it is lost.
+    /// - [`Error::OutOfMemory`] with wgpu if there is no memory to return in place of the piece's.
+    ///
+    /// The memory is dropped then.
     #[expect(clippy::should_implement_trait, reason = "an iterator could not be fed in between")]
     pub fn next(&mut self) -> Result<Option<HostBuffer>> {
         while self.back.is_empty() {

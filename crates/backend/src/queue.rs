@@ -60,7 +60,8 @@ impl Queue {
         self.handle.is_same(&other.handle) && self.device.is_same(&other.device)
     }
 
-    /// Returns the queue if it is of `device`. A plan calls this before it uploads anything to a queue that it was given.
+    /// Returns the queue if it is of `device`. A plan calls this for the queue of its caller before it uploads
+    /// anything.
     ///
     /// # Errors
     /// [`Error::WrongDevice`](crate::Error::WrongDevice) for a queue of another device.
@@ -81,9 +82,9 @@ impl Queue {
     /// Makes later work of the queue wait for `event`.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`](crate::Error::WrongDevice) if the event is of another device of this kind.
-    /// [`Error::Driver`](crate::Error::Driver) if it is of another kind or if a call of the driver fails,
-    /// [`Error::Lost`](crate::Error::Lost) if the device is lost.
+    /// - [`Error::WrongDevice`](crate::Error::WrongDevice) if the event is of another device of this kind.
+    /// - [`Error::Driver`](crate::Error::Driver) if it is of another kind or if a call of the driver fails.
+    /// - [`Error::Lost`](crate::Error::Lost) if the device is lost.
     pub fn wait_for(&self, event: &Event) -> Result<()> {
         self.device.backend().wait_for(&self.handle, event)
     }
@@ -135,7 +136,7 @@ impl Ready {
     /// Marks the present end of `queue`.
     ///
     /// # Errors
-    /// Returns the errors of [`Queue::record`], for the same reasons.
+    /// Returns the errors of [`Queue::record`].
     pub fn behind(queue: &Queue) -> Result<Self> {
         Ok(Self { queue: queue.clone(), event: queue.record()? })
     }
@@ -143,9 +144,9 @@ impl Ready {
     /// Lets later work of `queue` start only after it.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`](crate::Error::WrongDevice) for a queue of another device,
-    /// [`Error::Driver`](crate::Error::Driver) if a call of the driver fails, [`Error::Lost`](crate::Error::Lost) if
-    /// the device is lost.
+    /// - [`Error::WrongDevice`](crate::Error::WrongDevice) for a queue of another device.
+    /// - [`Error::Driver`](crate::Error::Driver) if a call of the driver fails.
+    /// - [`Error::Lost`](crate::Error::Lost) if the device is lost.
     pub fn wait(&self, queue: &Queue) -> Result<()> {
         queue.expect_device(&self.queue.device)?;
         match queue.is_same(&self.queue) {

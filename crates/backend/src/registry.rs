@@ -44,8 +44,8 @@ impl Device {
     /// Opens NVIDIA GPU number `index`, counted from 0.
     ///
     /// # Errors
-    /// - [`Error::Unavailable`] if the program was built without the feature `cuda`, if the driver is missing, too old
-    ///   or does not start, or if there is no GPU.
+    /// - [`Error::Unavailable`] if the program was built without the feature `cuda`, or if there is no GPU. Also if the
+    ///   driver is missing, is too old or does not start.
     /// - [`Error::NoSuchDevice`] if there are only `index` GPUs or fewer.
     /// - [`Error::Driver`] or [`Error::Lost`] if the driver cannot open this one.
     pub fn cuda(index: usize) -> Result<Self> {
@@ -81,9 +81,11 @@ impl Device {
     /// device, else the first GPU through wgpu, else the CPU. It does not choose emulated GPUs.
     ///
     /// # Errors
-    /// Only if `EVARISTE_DEVICE` is set: [`Error::UnknownDevice`] if it is not the name of a device,
-    /// [`Error::Unavailable`], [`Error::NoSuchDevice`], [`Error::Driver`] or [`Error::OutOfMemory`] if this device
-    /// cannot be opened.
+    /// Only if `EVARISTE_DEVICE` is set:
+    ///
+    /// - [`Error::UnknownDevice`] if it is not the name of a device.
+    /// - [`Error::Unavailable`], [`Error::NoSuchDevice`], [`Error::Driver`] or [`Error::OutOfMemory`] if this device
+    ///   cannot be opened.
     pub fn best() -> Result<Self> {
         if let Some(name) = env::var_os(DEVICE_VARIABLE) {
             return name.to_string_lossy().parse();

@@ -16,8 +16,8 @@ pub enum Secrecy {
 impl Secrecy {
     /// Returns the secrecy of a result computed or copied from memory of these: secret if any of them is.
     ///
-    /// The scratch memory of an operation has the secrecy of all its inputs and outputs, and a buffer that it returns
-    /// has that of its inputs. A target from the caller must be secret already if an input is
+    /// The scratch memory of an operation has the secrecy of all its inputs and outputs. A buffer that it returns has
+    /// the secrecy of its inputs. A target from the caller must be secret already if an input is
     /// ([`Error::SecretInput`]).
     pub fn of(all: impl IntoIterator<Item = Self>) -> Self {
         all.into_iter().max().unwrap_or_default()

@@ -65,17 +65,18 @@ pub const fn loop_turns(count: u64, body: u64) -> u64 {
 
 /// A kernel's declaration: its name, its buffers, and a body in each language.
 ///
-/// **CUDA**: `extern "C" __global__ void name(const Params params, BUFFERS(T0, T1, …))`, with `Params` what
-/// [`params!`](crate::params) declared and `BUFFERS` the bindings in order, under their names, as pointers to these
-/// types, which are `const` where they are only read. Dynamic shared memory is `shared_bytes`. A body with the line
-/// `wait_for_previous();`, which every thread must then come to before it touches memory other than the parameters, is
-/// launched while the launch ahead of it ends ("programmatic dependent launch", CUDA C++ Programming Guide); others
-/// start afterwards.
+/// **CUDA**: `extern "C" __global__ void name(const Params params, BUFFERS(T0, T1, …))`. [`params!`](crate::params)
+/// declared `Params`. `BUFFERS` are the bindings in order, under their names, as pointers to these types; a type is
+/// `const` if it is only read. Dynamic shared memory is `shared_bytes`.
+///
+/// A body may have the line `wait_for_previous();`. Every thread must then come to it before it touches memory other
+/// than the parameters. Such a kernel is launched while the launch ahead of it ends ("programmatic dependent launch",
+/// CUDA C++ Programming Guide). Others start afterwards.
 ///
 /// **WGSL**: `fn name(…)` with `@compute @workgroup_size(THREADS)`. The backend declares `params`, the bindings'
-/// accessors, and `const THREADS: u32`. Groups may be laid out in two dimensions: the group's index is `group.x +
-/// group.y * groups.x` with `@builtin(workgroup_id) group` and `@builtin(num_workgroups) groups`, and may reach past
-/// the last group, where the body must do nothing.
+/// accessors, and `const THREADS: u32`. Groups may be laid out in two dimensions. The group's index is
+/// `group.x + group.y * groups.x` with `@builtin(workgroup_id) group` and `@builtin(num_workgroups) groups`. It may
+/// reach past the last group, where the body must do nothing.
 ///
 /// **CPU**: [`CpuBody`].
 #[derive(Clone)]
@@ -104,8 +105,8 @@ pub struct KernelSpec {
 
 impl KernelSpec {
     /// Declares a kernel with parameters `P`. The body for the CPU gets the buffers in the shape in which `bindings`
-    /// declares them: as an array for an array, and so on ([`BindingList`]). `source` gives the text in a language,
-    /// complete but for what [`KernelSpec`] says the backend declares; it is called only for the language of the
+    /// declares them ([`BindingList`]): an array for an array, and so on. `source` gives the text in a language,
+    /// complete but for the declarations of the backend ([`KernelSpec`]). It is called only for the language of the
     /// device.
     pub fn new<P: Params, B: BindingList>(
         name: &'static str,
@@ -159,8 +160,8 @@ impl KernelSpec {
         self
     }
 
-    /// Sets an upper bound for the loop iterations of one thread in WGSL with these parameters, including nested loops
-    /// and the last check of each condition. Without it, a kernel declares none.
+    /// Sets an upper bound for the loop iterations of one thread in WGSL with these parameters. Nested loops count, and
+    /// so does the last check of each condition. Without a bound, a kernel declares none.
     ///
     /// # Panics
     /// If the fields of `P` are not those that the kernel declares.

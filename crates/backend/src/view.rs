@@ -21,8 +21,8 @@ use crate::{
 ///
 /// Operations take a view wherever they take a buffer: `&buffer` is a view of the whole buffer, [`Buffer::view`] gives
 /// one of a part. With CUDA and on the CPU, the bounds of a view cost nothing. With wgpu, a kernel is compiled once
-/// more for views that do not start at a multiple of the device's alignment of bindings (16 to 256 bytes), and once
-/// more for launches that read one part of a buffer and write another.
+/// more for views whose start is no multiple of the device's alignment of bindings (16 to 256 bytes). It is compiled
+/// once more for launches that read one part of a buffer and write another.
 ///
 /// A view borrows its buffer until an operation on it is queued. The device runs operations on the same elements in
 /// the order in which they were queued: work on another queue waits where it must.
@@ -322,8 +322,8 @@ impl<'a, T: Element> ViewMut<'a, T> {
     /// Returns a view of the same elements whose uses do not wait for other queues, as [`View::assume_ordered`] does.
     ///
     /// # Safety
-    /// You order the uses of the view by events: behind all work on other queues that reads or writes elements which
-    /// they write, or writes elements which they read.
+    /// You order the uses of the view by events. They come after all work on other queues that reads elements which
+    /// they write, or that writes elements which they read or write.
     #[must_use]
     pub unsafe fn assume_ordered(self) -> Self {
         Self { is_ordered: true, ..self }

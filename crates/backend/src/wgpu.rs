@@ -6,8 +6,8 @@
 //!   accessors of a pipeline of its own add the difference, which passes with the parameters.
 //! - There is one queue. Commands are batched and submitted when a batch is worth it, and by whatever waits.
 //! - Host data passes through mapped buffers; a read is a copy and a mapping that are waited for last.
-//! - wgpu reports errors on the side. Those of allocations and compilation are caught where they happen; any other,
-//!   such as a failed submission, leaves memory in doubt, so the device is lost then and says so on every later call.
+//! - wgpu reports errors on the side. Those of allocations and compilation are caught where they happen. Any other,
+//!   such as a failed submission, leaves memory in doubt. The device is lost then, and every later call returns that.
 //! - All handles keep the device alive.
 
 use std::{
@@ -356,7 +356,7 @@ impl fmt::Debug for Wgpu {
     }
 }
 
-/// A write from memory that is mapped again when the device is done with it: waiting for that would submit each batch
+/// A write from memory that is mapped again when the device is done with it. Waiting for that would submit each batch
 /// early, so other memory stands in for it.
 struct Another {
     gpu: Arc<Gpu>,

@@ -73,7 +73,7 @@ impl<T: Copy> fmt::Debug for Wiped<T> {
 /// From this length in bytes on, several threads share the work in pieces of it.
 const PIECE: usize = 1 << 20;
 
-/// Zeroes memory before it goes to someone else, at the speed of memory: volatile writes of single words took five
+/// Zeroes memory before it goes to someone else, at the speed of memory. Volatile writes of single words took five
 /// times as long as the copies they clean up after.
 pub(crate) fn zeroize(bytes: &mut [u8]) {
     match bytes.len() {

@@ -16,11 +16,11 @@ use crate::{DeviceCurve, point};
 pub struct CurveError {
     /// The type of the configuration.
     pub curve: &'static str,
-    /// What does not hold.
+    /// The constant that does not hold.
     pub constant: CurveConstant,
 }
 
-/// What a curve's configuration claims.
+/// A claim of a curve's configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum CurveConstant {

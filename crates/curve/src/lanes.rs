@@ -5,8 +5,8 @@ use evariste_field::{DeviceField, ifma, invert};
 
 use crate::{DeviceCurve, point};
 
-/// Computes `out[i] = a[i] + b[i]` for any points in device form, 5M + 1S each with one inversion for all: on one core,
-/// in lanes of the field that the coordinates are of. `scratch` is memory to work in.
+/// Computes `out[i] = a[i] + b[i]` for any points in device form. Each addition takes 5M + 1S, and all share one
+/// inversion. The function runs on one core, in lanes of the base field. `scratch` is memory to work in.
 ///
 /// # Panics
 /// If the lengths do not fit each other, or are not those of a multiple of [`ifma::STEP`] points.

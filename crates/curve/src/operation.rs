@@ -1,4 +1,4 @@
-//! What can be done with points: for each operation its name in the sources, its types, and what it does on the CPU.
+//! The operations on points: for each its name in the sources, its types, and its body on the CPU.
 
 use crate::{
     DeviceCurve,

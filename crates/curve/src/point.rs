@@ -1,6 +1,6 @@
-//! Points by their coordinates in Montgomery form, as CPU bodies of kernels compute with them. The formulas, and why
-//! they hold for all points of a curve, are those of `cuda/curve/points.cuh`: "madd-2008-s", "add-2008-s",
-//! "dbl-2008-s-1" of the Explicit-Formulas Database, and their like.
+//! Points by their coordinates in Montgomery form, as CPU bodies of kernels compute with them. The formulas are
+//! "madd-2008-s", "add-2008-s", "dbl-2008-s-1" of the Explicit-Formulas Database, and their like.
+//! `cuda/curve/points.cuh` says why they hold for all points of a curve.
 
 use std::array;
 

@@ -139,11 +139,13 @@ impl<C: DeviceCurve> Points<C> {
     /// Converts affine points to XYZZ form, `out[i] = a[i]`, without a multiplication.
     ///
     /// # Errors
-    /// [`Error::Length`] unless `out` has the length of `a`, [`Error::WrongDevice`] if a view or the queue is of
-    /// another device, [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. At the first use, when
-    /// the kernel is compiled, also [`Error::Compile`] if the compiler or the driver refuses it, and
-    /// [`Error::Unavailable`] if the compiler is missing and the disk cache has not the kernel.
+    /// - [`Error::Length`] unless `out` has the length of `a`.
+    /// - [`Error::WrongDevice`] if a view or the queue is of another device.
+    /// - [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    /// - [`Error::Compile`] at the first use if the compiler or the driver refuses the kernel.
+    /// - [`Error::Unavailable`] at the first use if the compiler is missing and the disk cache has not the kernel.
     pub fn affine_to_xyzz<'a>(
         &self,
         a: impl Into<View<'a, AffinePoint<C>>>,
@@ -156,10 +158,13 @@ impl<C: DeviceCurve> Points<C> {
     /// Converts affine points to Jacobian form, `out[i] = a[i]`, without a multiplication.
     ///
     /// # Errors
-    /// [`Error::Length`] unless all views have the same length, [`Error::WrongDevice`] if a view or the queue is of
-    /// another device, [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. At the first use
-    /// [`Error::Compile`] if the compiler refuses the kernel and [`Error::Unavailable`] if the compiler is missing.
+    /// - [`Error::Length`] unless all views have the same length.
+    /// - [`Error::WrongDevice`] if a view or the queue is of another device.
+    /// - [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    /// - [`Error::Compile`] at the first use if the compiler refuses the kernel.
+    /// - [`Error::Unavailable`] at the first use if the compiler is missing.
     pub fn affine_to_jacobian<'a>(
         &self,
         a: impl Into<View<'a, AffinePoint<C>>>,
@@ -172,10 +177,13 @@ impl<C: DeviceCurve> Points<C> {
     /// Converts Jacobian points to XYZZ form, `out[i] = a[i]`: 1M + 1S.
     ///
     /// # Errors
-    /// [`Error::Length`] unless all views have the same length, [`Error::WrongDevice`] if a view or the queue is of
-    /// another device, [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. At the first use
-    /// [`Error::Compile`] if the compiler refuses the kernel and [`Error::Unavailable`] if the compiler is missing.
+    /// - [`Error::Length`] unless all views have the same length.
+    /// - [`Error::WrongDevice`] if a view or the queue is of another device.
+    /// - [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    /// - [`Error::Compile`] at the first use if the compiler refuses the kernel.
+    /// - [`Error::Unavailable`] at the first use if the compiler is missing.
     pub fn jacobian_to_xyzz<'a>(
         &self,
         a: impl Into<View<'a, Jacobian<C>>>,
@@ -188,10 +196,13 @@ impl<C: DeviceCurve> Points<C> {
     /// Converts XYZZ points to Jacobian form, `out[i] = a[i]`: 2M.
     ///
     /// # Errors
-    /// [`Error::Length`] unless all views have the same length, [`Error::WrongDevice`] if a view or the queue is of
-    /// another device, [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. At the first use
-    /// [`Error::Compile`] if the compiler refuses the kernel and [`Error::Unavailable`] if the compiler is missing.
+    /// - [`Error::Length`] unless all views have the same length.
+    /// - [`Error::WrongDevice`] if a view or the queue is of another device.
+    /// - [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    /// - [`Error::Compile`] at the first use if the compiler refuses the kernel.
+    /// - [`Error::Unavailable`] at the first use if the compiler is missing.
     pub fn xyzz_to_jacobian<'a>(
         &self,
         a: impl Into<View<'a, Xyzz<C>>>,
@@ -204,10 +215,13 @@ impl<C: DeviceCurve> Points<C> {
     /// Computes `out[i] = −a[i]` in affine form, without a multiplication.
     ///
     /// # Errors
-    /// [`Error::Length`] unless all views have the same length, [`Error::WrongDevice`] if a view or the queue is of
-    /// another device, [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. At the first use
-    /// [`Error::Compile`] if the compiler refuses the kernel and [`Error::Unavailable`] if the compiler is missing.
+    /// - [`Error::Length`] unless all views have the same length.
+    /// - [`Error::WrongDevice`] if a view or the queue is of another device.
+    /// - [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    /// - [`Error::Compile`] at the first use if the compiler refuses the kernel.
+    /// - [`Error::Unavailable`] at the first use if the compiler is missing.
     pub fn negate_affine<'a>(
         &self,
         a: impl Into<View<'a, AffinePoint<C>>>,
@@ -220,10 +234,13 @@ impl<C: DeviceCurve> Points<C> {
     /// Computes `out[i] = −a[i]` in XYZZ form, without a multiplication.
     ///
     /// # Errors
-    /// [`Error::Length`] unless all views have the same length, [`Error::WrongDevice`] if a view or the queue is of
-    /// another device, [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. At the first use
-    /// [`Error::Compile`] if the compiler refuses the kernel and [`Error::Unavailable`] if the compiler is missing.
+    /// - [`Error::Length`] unless all views have the same length.
+    /// - [`Error::WrongDevice`] if a view or the queue is of another device.
+    /// - [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    /// - [`Error::Compile`] at the first use if the compiler refuses the kernel.
+    /// - [`Error::Unavailable`] at the first use if the compiler is missing.
     pub fn negate_xyzz<'a>(&self, a: impl Into<View<'a, Xyzz<C>>>, out: impl Into<ViewMut<'a, Xyzz<C>>>) -> Result<()> {
         let (a, out) = (a.into(), out.into());
         self.unary(Map::XyzzNegate, a, out)
@@ -232,10 +249,13 @@ impl<C: DeviceCurve> Points<C> {
     /// Computes `out[i] = −a[i]` in Jacobian form, without a multiplication.
     ///
     /// # Errors
-    /// [`Error::Length`] unless all views have the same length, [`Error::WrongDevice`] if a view or the queue is of
-    /// another device, [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. At the first use
-    /// [`Error::Compile`] if the compiler refuses the kernel and [`Error::Unavailable`] if the compiler is missing.
+    /// - [`Error::Length`] unless all views have the same length.
+    /// - [`Error::WrongDevice`] if a view or the queue is of another device.
+    /// - [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    /// - [`Error::Compile`] at the first use if the compiler refuses the kernel.
+    /// - [`Error::Unavailable`] at the first use if the compiler is missing.
     pub fn negate_jacobian<'a>(
         &self,
         a: impl Into<View<'a, Jacobian<C>>>,
@@ -248,10 +268,13 @@ impl<C: DeviceCurve> Points<C> {
     /// Computes `out[i] = 2 a[i]` in XYZZ form: 6M + 3S, and 1M + 1S more where the curve's a is not 0.
     ///
     /// # Errors
-    /// [`Error::Length`] unless all views have the same length, [`Error::WrongDevice`] if a view or the queue is of
-    /// another device, [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. At the first use
-    /// [`Error::Compile`] if the compiler refuses the kernel and [`Error::Unavailable`] if the compiler is missing.
+    /// - [`Error::Length`] unless all views have the same length.
+    /// - [`Error::WrongDevice`] if a view or the queue is of another device.
+    /// - [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    /// - [`Error::Compile`] at the first use if the compiler refuses the kernel.
+    /// - [`Error::Unavailable`] at the first use if the compiler is missing.
     pub fn double_xyzz<'a>(&self, a: impl Into<View<'a, Xyzz<C>>>, out: impl Into<ViewMut<'a, Xyzz<C>>>) -> Result<()> {
         let (a, out) = (a.into(), out.into());
         self.unary(Map::XyzzDouble, a, out)
@@ -260,10 +283,13 @@ impl<C: DeviceCurve> Points<C> {
     /// Computes `out[i] = 2 a[i]` in Jacobian form: 5M + 3S, and 1M + 2S more where the curve's a is not 0.
     ///
     /// # Errors
-    /// [`Error::Length`] unless all views have the same length, [`Error::WrongDevice`] if a view or the queue is of
-    /// another device, [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. At the first use
-    /// [`Error::Compile`] if the compiler refuses the kernel and [`Error::Unavailable`] if the compiler is missing.
+    /// - [`Error::Length`] unless all views have the same length.
+    /// - [`Error::WrongDevice`] if a view or the queue is of another device.
+    /// - [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    /// - [`Error::Compile`] at the first use if the compiler refuses the kernel.
+    /// - [`Error::Unavailable`] at the first use if the compiler is missing.
     pub fn double_jacobian<'a>(
         &self,
         a: impl Into<View<'a, Jacobian<C>>>,
@@ -276,10 +302,13 @@ impl<C: DeviceCurve> Points<C> {
     /// Computes `out[i] = a[i] + b[i]` in XYZZ form: 12M + 2S ("add-2008-s" of the Explicit-Formulas Database).
     ///
     /// # Errors
-    /// [`Error::Length`] unless all views have the same length, [`Error::WrongDevice`] if a view or the queue is of
-    /// another device, [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. At the first use
-    /// [`Error::Compile`] if the compiler refuses the kernel and [`Error::Unavailable`] if the compiler is missing.
+    /// - [`Error::Length`] unless all views have the same length.
+    /// - [`Error::WrongDevice`] if a view or the queue is of another device.
+    /// - [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    /// - [`Error::Compile`] at the first use if the compiler refuses the kernel.
+    /// - [`Error::Unavailable`] at the first use if the compiler is missing.
     pub fn add_xyzz<'a>(
         &self,
         a: impl Into<View<'a, Xyzz<C>>>,
@@ -294,10 +323,13 @@ impl<C: DeviceCurve> Points<C> {
     /// Explicit-Formulas Database).
     ///
     /// # Errors
-    /// [`Error::Length`] unless all views have the same length, [`Error::WrongDevice`] if a view or the queue is of
-    /// another device, [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. At the first use
-    /// [`Error::Compile`] if the compiler refuses the kernel and [`Error::Unavailable`] if the compiler is missing.
+    /// - [`Error::Length`] unless all views have the same length.
+    /// - [`Error::WrongDevice`] if a view or the queue is of another device.
+    /// - [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    /// - [`Error::Compile`] at the first use if the compiler refuses the kernel.
+    /// - [`Error::Unavailable`] at the first use if the compiler is missing.
     pub fn add_xyzz_affine<'a>(
         &self,
         a: impl Into<View<'a, Xyzz<C>>>,
@@ -311,10 +343,13 @@ impl<C: DeviceCurve> Points<C> {
     /// Computes `out[i] = a[i] + b[i]` in Jacobian form: 13M + 4S.
     ///
     /// # Errors
-    /// [`Error::Length`] unless all views have the same length, [`Error::WrongDevice`] if a view or the queue is of
-    /// another device, [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. At the first use
-    /// [`Error::Compile`] if the compiler refuses the kernel and [`Error::Unavailable`] if the compiler is missing.
+    /// - [`Error::Length`] unless all views have the same length.
+    /// - [`Error::WrongDevice`] if a view or the queue is of another device.
+    /// - [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    /// - [`Error::Compile`] at the first use if the compiler refuses the kernel.
+    /// - [`Error::Unavailable`] at the first use if the compiler is missing.
     pub fn add_jacobian<'a>(
         &self,
         a: impl Into<View<'a, Jacobian<C>>>,
@@ -328,10 +363,13 @@ impl<C: DeviceCurve> Points<C> {
     /// Computes `out[i] = a[i] + b[i]` for affine points b, in Jacobian form: 8M + 3S.
     ///
     /// # Errors
-    /// [`Error::Length`] unless all views have the same length, [`Error::WrongDevice`] if a view or the queue is of
-    /// another device, [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. At the first use
-    /// [`Error::Compile`] if the compiler refuses the kernel and [`Error::Unavailable`] if the compiler is missing.
+    /// - [`Error::Length`] unless all views have the same length.
+    /// - [`Error::WrongDevice`] if a view or the queue is of another device.
+    /// - [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    /// - [`Error::Compile`] at the first use if the compiler refuses the kernel.
+    /// - [`Error::Unavailable`] at the first use if the compiler is missing.
     pub fn add_jacobian_affine<'a>(
         &self,
         a: impl Into<View<'a, Jacobian<C>>>,
@@ -345,10 +383,13 @@ impl<C: DeviceCurve> Points<C> {
     /// Computes `out[i] = a[i] + b[i]` in affine form: 5M + 1S, and an inversion for every 16 points or more.
     ///
     /// # Errors
-    /// [`Error::Length`] unless all views have the same length, [`Error::WrongDevice`] if a view or the queue is of
-    /// another device, [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. At the first use
-    /// [`Error::Compile`] if the compiler refuses the kernel and [`Error::Unavailable`] if the compiler is missing.
+    /// - [`Error::Length`] unless all views have the same length.
+    /// - [`Error::WrongDevice`] if a view or the queue is of another device.
+    /// - [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    /// - [`Error::Compile`] at the first use if the compiler refuses the kernel.
+    /// - [`Error::Unavailable`] at the first use if the compiler is missing.
     pub fn add_affine<'a>(
         &self,
         a: impl Into<View<'a, AffinePoint<C>>>,
@@ -363,10 +404,13 @@ impl<C: DeviceCurve> Points<C> {
     /// Converts XYZZ points to affine form, `out[i] = a[i]`: 6M + 1S, and an inversion for every 16 points or more.
     ///
     /// # Errors
-    /// [`Error::Length`] unless all views have the same length, [`Error::WrongDevice`] if a view or the queue is of
-    /// another device, [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. At the first use
-    /// [`Error::Compile`] if the compiler refuses the kernel and [`Error::Unavailable`] if the compiler is missing.
+    /// - [`Error::Length`] unless all views have the same length.
+    /// - [`Error::WrongDevice`] if a view or the queue is of another device.
+    /// - [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    /// - [`Error::Compile`] at the first use if the compiler refuses the kernel.
+    /// - [`Error::Unavailable`] at the first use if the compiler is missing.
     pub fn normalise_xyzz<'a>(
         &self,
         a: impl Into<View<'a, Xyzz<C>>>,
@@ -379,10 +423,13 @@ impl<C: DeviceCurve> Points<C> {
     /// Converts Jacobian points to affine form, `out[i] = a[i]`: 6M + 1S, and an inversion for every 16 points or more.
     ///
     /// # Errors
-    /// [`Error::Length`] unless all views have the same length, [`Error::WrongDevice`] if a view or the queue is of
-    /// another device, [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. At the first use
-    /// [`Error::Compile`] if the compiler refuses the kernel and [`Error::Unavailable`] if the compiler is missing.
+    /// - [`Error::Length`] unless all views have the same length.
+    /// - [`Error::WrongDevice`] if a view or the queue is of another device.
+    /// - [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    /// - [`Error::Compile`] at the first use if the compiler refuses the kernel.
+    /// - [`Error::Unavailable`] at the first use if the compiler is missing.
     pub fn normalise_jacobian<'a>(
         &self,
         a: impl Into<View<'a, Jacobian<C>>>,
@@ -392,14 +439,17 @@ impl<C: DeviceCurve> Points<C> {
         self.divide(Divide::JacobianNormalise, a.len(), vec![Arg::read(a)], out)
     }
 
-    /// Computes `out[i] = k[i] a[i]` in XYZZ form by doubling and adding: at most 32 doublings, and an addition for
-    /// each 1 among the bits of `k[i]`.
+    /// Computes `out[i] = k[i] a[i]` in XYZZ form by double-and-add. A product takes at most 32 doublings, and an
+    /// addition for each 1 among the bits of `k[i]`.
     ///
     /// # Errors
-    /// [`Error::Length`] unless all views have the same length, [`Error::WrongDevice`] if a view or the queue is of
-    /// another device, [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. At the first use
-    /// [`Error::Compile`] if the compiler refuses the kernel and [`Error::Unavailable`] if the compiler is missing.
+    /// - [`Error::Length`] unless all views have the same length.
+    /// - [`Error::WrongDevice`] if a view or the queue is of another device.
+    /// - [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    /// - [`Error::Compile`] at the first use if the compiler refuses the kernel.
+    /// - [`Error::Unavailable`] at the first use if the compiler is missing.
     pub fn mul<'a>(
         &self,
         a: impl Into<View<'a, AffinePoint<C>>>,
@@ -429,10 +479,13 @@ impl<C: DeviceCurve> Points<C> {
     /// `a`.
     ///
     /// # Errors
-    /// [`Error::Length`] unless there is an index for each output, [`Error::WrongDevice`] if a view or the queue is of
-    /// another device, [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points or indices,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. At the first use
-    /// [`Error::Compile`] if the compiler refuses the kernel and [`Error::Unavailable`] if the compiler is missing.
+    /// - [`Error::Length`] unless there is an index for each output.
+    /// - [`Error::WrongDevice`] if a view or the queue is of another device.
+    /// - [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points or indices.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    /// - [`Error::Compile`] at the first use if the compiler refuses the kernel.
+    /// - [`Error::Unavailable`] at the first use if the compiler is missing.
     pub fn gather<'a, P: PointForm<C>>(
         &self,
         a: impl Into<View<'a, P>>,
@@ -468,11 +521,14 @@ impl<C: DeviceCurve> Points<C> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Length`] unless there is an index for each point of `a`, [`Error::WrongDevice`] if a view or the queue
-    /// is of another device, [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points,
-    /// [`Error::OutOfMemory`] if there is no room for 4 bytes of scratch a point of `out`, [`Error::Driver`] if a call
-    /// of the driver fails, [`Error::Lost`] if the device is lost. At the first use [`Error::Compile`] if the compiler
-    /// refuses a kernel and [`Error::Unavailable`] if the compiler is missing.
+    /// - [`Error::Length`] unless there is an index for each point of `a`.
+    /// - [`Error::WrongDevice`] if a view or the queue is of another device.
+    /// - [`Error::TooLarge`] for more than [`MAX_LEN`](evariste_primitives::MAX_LEN) points.
+    /// - [`Error::OutOfMemory`] if there is no room for 4 bytes of scratch a point of `out`.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    /// - [`Error::Compile`] at the first use if the compiler refuses a kernel.
+    /// - [`Error::Unavailable`] at the first use if the compiler is missing.
     pub fn scatter<'a, P: PointForm<C>>(
         &self,
         a: impl Into<View<'a, P>>,

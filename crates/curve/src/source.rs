@@ -1,7 +1,7 @@
 //! Source text of a curve's arithmetic, for kernels to stand on, after that of its base field.
 //!
-//! In both languages a kernel sees the types `Affine`, `Xyzz` and `Jacobian` and functions that start with the lower
-//! case name of what they give, such as `xyzz_add_affine(a, b)`: see `cuda/curve/points.cuh`.
+//! In both languages a kernel sees the types `Affine`, `Xyzz` and `Jacobian`. Names of functions start with the type of
+//! the result in lower case, such as `xyzz_add_affine(a, b)`: see `cuda/curve/points.cuh`.
 
 use evariste_backend::{Access, Binding, BindingType};
 
@@ -101,8 +101,8 @@ pub const fn wgsl_affine_addition() -> &'static str {
     evariste_shaders::curve::AFFINE
 }
 
-/// Products of field elements in any operation on one or two points, divisions left out: 19 in the addition of two
-/// points in Jacobian form with the tangent that it takes where they are equal.
+/// Most products of field elements in an operation on one or two points, divisions left out. The addition of two points
+/// in Jacobian form takes 19, with the tangent for equal points.
 const PRODUCTS: u64 = 20;
 
 /// Returns the most turns of loops that an operation on one or two points takes in WGSL, divisions left out.

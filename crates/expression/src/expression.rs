@@ -111,11 +111,17 @@ impl Expression {
     /// [`Expression::CONTEXT`] as the context of its key derivation. Steps are in the order of a walk through the
     /// expression, operands from left to right before their operation, equal steps once.
     ///
-    /// A step is five bytes or more: 0 and a column's index; 1 and a constant's; 2 and an integer of eight bytes; 3, 4
-    /// or 5 and the numbers of the two steps that are added, subtracted or multiplied, the lower one first where order
-    /// does not matter; 6 and the number of the step that is negated. Numbers count steps from 0, and have four bytes
-    /// in little-endian order. A power is the multiplications of its binary digits: from the highest digit down, the
-    /// result is squared, and where the digit is one, multiplied by the base.
+    /// A step is five bytes or more:
+    ///
+    /// - 0 and a column's index, or 1 and a constant's;
+    /// - 2 and an integer of eight bytes;
+    /// - 3, 4 or 5 for a sum, a difference or a product, and the numbers of both steps (the lower one first where order
+    ///   is free);
+    /// - 6 and the number of the step that is negated.
+    ///
+    /// Numbers count steps from 0, and have four bytes in little-endian order. A power is the multiplications of its
+    /// binary digits, from the highest digit down. The result is squared, and multiplied by the base if the digit is
+    /// one.
     pub fn digest(&self) -> [u8; 32] {
         *self.tape().digest()
     }

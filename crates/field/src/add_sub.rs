@@ -1,5 +1,5 @@
-//! AddSub and differences of vectors in device form, for CPU bodies of kernels: by whole words, and without branches on
-//! what random elements are, which processors mispredict every other time.
+//! Sums and differences of vectors in device form, for CPU bodies of kernels. They take whole words, and have no
+//! branches on the values of elements: processors mispredict such a branch every other time.
 
 use evariste_backend::parallel;
 

@@ -94,8 +94,8 @@ impl<P: ExtensionConfig<N>, const N: usize> Extension<P, N> {
         })
     }
 
-    /// Gaussian elimination on the matrix of multiplication: its determinant, which is the norm, and the solution of
-    /// y · self = 1, which is there unless the determinant is zero.
+    /// Gaussian elimination on the matrix of multiplication. It gives the determinant, which is the norm. It also gives
+    /// the solution of y · self = 1, unless the determinant is zero.
     fn norm_and_inverse(&self) -> (P::BaseField, Option<Self>) {
         let zero = P::BaseField::ZERO;
         let rows = self.rows();

@@ -11,15 +11,16 @@ pub(crate) mod constants;
 /// A field whose elements live on devices: a prime field, or an extension of one.
 ///
 /// The device form of an element x of a prime field is the integer x · R mod p with R = 2^(32 ·
-/// [`LIMBS`](Self::LIMBS)), as little-endian 32-bit limbs: Montgomery form with the shortest R that whole words allow.
-/// The device form of an element of an extension is its coefficients one after the other, the constant one first.
+/// [`LIMBS`](Self::LIMBS)). It stands as little-endian 32-bit limbs: Montgomery form with the shortest R that whole
+/// words allow. The device form of an element of an extension is its coefficients one after the other, the constant one
+/// first.
 ///
-/// It is implemented for every `MontConfig` and `SmallFpConfig` of arkworks, your own too, for quadratic and cubic
-/// extensions of such fields and towers of them, and for [`Extension`](crate::Extension). Kernels rely on it, so that
-/// only this crate implements it.
+/// Every `MontConfig` and `SmallFpConfig` of arkworks has an implementation, your own too. So have quadratic and cubic
+/// extensions of such fields, towers of them, and [`Extension`](crate::Extension). Kernels rely on the implementation,
+/// so only this crate provides it.
 ///
 /// `PrimeField` alone gives canonical integers. This trait converts between arkworks' own Montgomery limbs and the
-/// device's, by a plain copy if both have the same R (every even `LIMBS` of an `Fp`).
+/// device's. If both have the same R (every even `LIMBS` of an `Fp`), the conversion is a plain copy.
 pub trait DeviceField: Field + Sealed {
     /// 32-bit limbs of an element: ⌈bits / 32⌉ of a prime field, times the degree of an extension.
     const LIMBS: usize;
@@ -39,9 +40,10 @@ pub trait DeviceField: Field + Sealed {
     /// Returns the constants and reductions by which kernels compute in this field.
     fn arithmetic() -> Arithmetic;
 
-    /// Returns the polynomials of a tower of fields. Each field above the prime field, from the lowest on, adjoins a
-    /// root X of degree n to the field below, and has an entry: X^n by its coefficients over the prime field. A prime
-    /// field has no entry. Two fields with the same prime and the same polynomials are one, element by element.
+    /// Returns the polynomials of a tower of fields. Each field above the prime field has an entry, from the lowest on.
+    /// Such a field adjoins a root X of degree n to the field below. Its entry is X^n by its coefficients over the
+    /// prime field. A prime field has no entry. Two fields with the same prime and the same polynomials are one,
+    /// element by element.
     fn tower() -> Vec<Vec<Self::BasePrimeField>>;
 }
 

@@ -2,17 +2,17 @@
 //!
 //! This module is for authors of kernels, and exempt from semantic versioning.
 //!
-//! A vector register holds one limb of 52 bits of eight elements, so that a product is 4 L² + L multiply-add
-//! instructions for eight elements of L limbs, without carries between them. The code is compiled for these
-//! instructions whatever the rest of the program is compiled for, and taken where [`Field::of`] finds them at run time.
+//! A vector register holds one limb of 52 bits of eight elements. A product of eight elements of L limbs is 4 L² + L
+//! multiply-add instructions, without carries between the elements. The code is compiled for these instructions
+//! whatever the target of the program is. [`Field::of`] looks for them at run time.
 //!
 //! In memory elements keep the device's form, x · 2^(32 `LIMBS`) mod p. A product in lanes is divided by R = 2^(52 L).
-//! So one factor of a product is loaded shifted up by 52 L − 32 `LIMBS` bits ([`Lanes::load_factor`]), or is a constant
-//! brought to the form x · R beforehand ([`Lanes::constants`]), and what is stored needs no correction.
+//! One factor of a product is loaded shifted up by 52 L − 32 `LIMBS` bits ([`Lanes::load_factor`]). Or it is a constant
+//! brought to the form x · R beforehand ([`Lanes::constants`]). The stored product then needs no correction.
 //!
-//! All is written for any number of limbs, and compiled for each it would be a third of what builds of transforms take.
-//! So a job is compiled for the usual 8 and 12 limbs in its own crate, once for all its users and with that
-//! crate's optimisations, and for other numbers in the crates that use fields of them.
+//! The code is generic in the number of limbs. Compiled for each number, it would be a third of the time that builds of
+//! transforms take. So a job is compiled for the usual 8 and 12 limbs in its own crate, once for all its users. That
+//! crate's optimisations apply. Crates that use fields of other sizes compile it for those.
 
 use ark_ff::PrimeField;
 use evariste_backend::{CpuVectors, cpu_vectors};
@@ -82,7 +82,7 @@ pub struct Field {
     jobs: Compiled,
 }
 
-/// What is computed in lanes of a field, written once for all numbers of limbs.
+/// A computation in lanes of a field, written once for all numbers of limbs.
 #[cfg(target_arch = "x86_64")]
 pub trait Job {
     /// The result.
@@ -203,8 +203,8 @@ macro_rules! by_limbs {
     };
 }
 
-/// The same for the usual numbers of limbs: those of most fields that curves are over and that their scalars are in, of
-/// BN254, BLS12-381 and Pallas among others.
+/// The same for the usual numbers of limbs. Most base and scalar fields of curves have them, those of BN254, BLS12-381
+/// and Pallas among others.
 #[cfg(target_arch = "x86_64")]
 macro_rules! by_usual_limbs {
     ($limbs:expr, |$n:ident| $result:expr) => { by_limbs!($limbs, |$n| $result, 8 12) };
@@ -233,9 +233,9 @@ fn usual_jobs(limbs: usize) -> Compiled {
 
 #[cfg(target_arch = "x86_64")]
 impl Field {
-    /// Runs a job with the limbs of `F`, the field that this was made from. For usual numbers of limbs that is up to
-    /// `usual`, a function of no field's type that calls [`run_usual`](Self::run_usual), so that it is compiled in the
-    /// job's own crate.
+    /// Runs a job with the limbs of `F`, the field that this was made from. For the usual numbers of limbs it calls
+    /// `usual`, a function whose type names no field. `usual` calls [`run_usual`](Self::run_usual), so the job is
+    /// compiled in its own crate.
     ///
     /// # Panics
     /// If it was made from a field of other limbs.

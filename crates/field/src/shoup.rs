@@ -4,10 +4,10 @@ use crate::field::{
     constants::Constants,
 };
 
-/// Computes for each known constant the three forms in which kernels multiply by it, each of `LIMBS` limbs: its
-/// Montgomery form, the integer w, and the quotient ⌊2^(32 LIMBS) · w / p⌋ with which a product by w needs no reduction
-/// (V. Shoup, NTL; D. Harvey, "Faster arithmetic for number-theoretic transforms", 2014). In an extension the last two
-/// are zero.
+/// Computes for each known constant the three forms in which kernels multiply by it, each of `LIMBS` limbs. They are
+/// its Montgomery form, the integer w, and the quotient ⌊2^(32 LIMBS) · w / p⌋. With the quotient a product by w needs
+/// no reduction (V. Shoup, NTL; D. Harvey, "Faster arithmetic for number-theoretic transforms", 2014). In an extension
+/// the last two are zero.
 pub fn shoup_constants<F: DeviceField>(values: impl IntoIterator<Item = F>) -> Vec<u32> {
     let Arithmetic(kind) = F::arithmetic();
     let mut limbs = Vec::new();
@@ -25,9 +25,8 @@ pub fn shoup_constants<F: DeviceField>(values: impl IntoIterator<Item = F>) -> V
 }
 
 impl Constants {
-    /// w and ⌊B · w / p⌋ for B = 2^(32 LIMBS), from w's Montgomery form t = B · w mod p: since B · w − t is a multiple
-    /// of p, the quotient is −t / p mod B, whose limbs are those by which Montgomery's reduction of t to w multiplies
-    /// p.
+    /// w and ⌊B · w / p⌋ for B = 2^(32 LIMBS), from w's Montgomery form t = B · w mod p. Since B · w − t is a multiple
+    /// of p, the quotient is −t / p mod B. Its limbs are those by which Montgomery's reduction of t to w multiplies p.
     fn divide(&self, montgomery: &[u32], integer: &mut [u32], quotient: &mut [u32]) {
         integer.copy_from_slice(montgomery);
         for quotient in quotient {

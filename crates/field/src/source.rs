@@ -2,14 +2,14 @@
 //!
 //! This module is for authors of kernels, and exempt from semantic versioning.
 //!
-//! In both languages a kernel sees the type `F` and the functions `f_zero`, `f_one`, `f_is_zero`, `f_add`, `f_sub` and
-//! `f_mul` on values in [0, p), and in CUDA `f_inverse`. In WGSL, where pointers to buffers cannot be passed on, a
-//! binding `x` of elements is read by `x_load(i)` and written by `x_store(i, value)`, and a workgroup array by
-//! `tile_load(i)` and `tile_store(i, value)`.
+//! In both languages a kernel sees the type `F` and functions on values in [0, p). They are `f_zero`, `f_one`,
+//! `f_is_zero`, `f_add`, `f_sub` and `f_mul`, and in CUDA `f_inverse`. WGSL cannot pass on pointers to buffers. So a
+//! binding `x` of elements has `x_load(i)` and `x_store(i, value)` there, and a workgroup array `tile_load(i)` and
+//! `tile_store(i, value)`.
 //!
-//! Products in WGSL are Montgomery's, in rows that add a multiple of one factor and a multiple of p limb by limb:
-//! "finely integrated operand scanning" of Koç, Acar and Kaliski, "Analyzing and comparing Montgomery multiplication
-//! algorithms", IEEE Micro 16 (1996). The sources in CUDA name their own.
+//! Products in WGSL are Montgomery's, in rows that add a multiple of one factor and a multiple of p limb by limb. This
+//! is "finely integrated operand scanning" of Koç, Acar and Kaliski ("Analyzing and comparing Montgomery multiplication
+//! algorithms", IEEE Micro 16, 1996). The sources in CUDA name their own.
 
 use std::{
     any::TypeId,
@@ -139,8 +139,8 @@ fn renamed(text: &str, names: &[(char, String)]) -> String {
     renamed + rest
 }
 
-/// Names a field in variants of kernels and in messages, such as `255 bits 7a31fc80` or `31 bits 5b1f22de, degree 4`:
-/// the bits of its prime, digits of a hash, and its degree.
+/// Names a field in variants of kernels and in messages, such as `255 bits 7a31fc80` or `31 bits 5b1f22de, degree 4`.
+/// The name has the bits of the prime, digits of a hash, and the degree.
 pub fn label<F: DeviceField>() -> String {
     let bits = <F::BasePrimeField as PrimeField>::MODULUS_BIT_SIZE;
     let mut bytes = <F::BasePrimeField as PrimeField>::MODULUS.to_bytes_le();
@@ -171,8 +171,8 @@ pub const fn binding_type<F: DeviceField>() -> BindingType {
 ///
 /// With 64-bit integers, factors of many limbs are cut into parts of 29 bits, whose products are added without carries.
 /// Multiplication keeps its outer loop. The pass over the limbs is straight-line text on named scalars, with the
-/// modulus as literals, and the first operand is rotated, so that nothing is indexed. Every compiler for WGSL turns
-/// this style into fast code in short time.
+/// modulus as literals. The first operand is rotated, so that nothing is indexed. Every compiler for WGSL turns this
+/// style into fast code in short time.
 pub fn wgsl<F: DeviceField>(int64: bool) -> String {
     wgsl_level(&F::arithmetic(), 0, int64)
 }
@@ -190,10 +190,10 @@ fn wgsl_level(field: &Arithmetic, level: usize, int64: bool) -> String {
     }
 }
 
-/// Renders arithmetic on unreduced sums in WGSL with 64-bit integers, for butterflies, if a field has it: a type
-/// `FParts`, `f_parts` and `f_joined` from and to `F`, `f_parts_mul`, `f_parts_add`, `f_parts_sub`, `f_parts_sub_sums`
-/// (of sums of two), `f_parts_carried`, `f_parts_reduce`. Elements in `F` are below 2.2 p then, and factors are scaled
-/// by [`wgsl_lazy_factor`].
+/// Renders arithmetic on unreduced sums in WGSL with 64-bit integers, for butterflies, if a field has it. The type is
+/// `FParts`. `f_parts` and `f_joined` convert from and to `F`. Operations are `f_parts_mul`, `f_parts_add`,
+/// `f_parts_sub`, `f_parts_sub_sums` (of sums of two), `f_parts_carried` and `f_parts_reduce`. Elements in `F` are
+/// below 2.2 p then, and [`wgsl_lazy_factor`] scales factors.
 pub fn wgsl_lazy<F: DeviceField>() -> Option<String> {
     match &F::arithmetic().0 {
         Kind::Prime { constants, .. } => limbs29::Lazy::new(constants).map(|lazy| lazy.render()),
@@ -201,8 +201,8 @@ pub fn wgsl_lazy<F: DeviceField>() -> Option<String> {
     }
 }
 
-/// Returns the scale of factors in lazy arithmetic, if a field has it: multiply a factor by it before `f_parts`, to
-/// make it the second factor of `f_parts_mul`.
+/// Returns the scale of factors in lazy arithmetic, if a field has it. A factor multiplied by it before `f_parts` can
+/// be the second factor of `f_parts_mul`.
 pub fn wgsl_lazy_factor<F: DeviceField>() -> Option<F> {
     match &F::arithmetic().0 {
         Kind::Prime { constants, .. } => limbs29::Lazy::new(constants).map(|lazy| F::from(1u64 << lazy.shift())),
@@ -260,8 +260,8 @@ pub fn wgsl_accessors<F: DeviceField>(binding: &Binding) -> String {
     text
 }
 
-/// Renders `tile_load` and `tile_store` in WGSL, over workgroup memory for `len` elements of `F`: one array for each
-/// word, so that neighbours lie next to each other.
+/// Renders `tile_load` and `tile_store` in WGSL, over workgroup memory for `len` elements of `F`. Each word has an
+/// array, so that neighbours lie next to each other.
 pub fn wgsl_tile<F: DeviceField>(len: u32) -> String {
     let words = F::LIMBS / lanes::<F>();
     let kind = word_type::<F>();

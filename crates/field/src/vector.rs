@@ -71,12 +71,16 @@ const MAX_LEN: u32 = u32::MAX - u16::MAX as u32;
 ///
 /// # Errors
 ///
-/// Every operation returns [`Error::WrongDevice`] if an operand or the queue belongs to another device,
-/// [`Error::TooLarge`] for more than 2³² − 2¹⁶ elements or if the kernel needs a larger workgroup or longer loops than
-/// the device allows, and [`Error::SecretInput`] if a result of secret operands would come to public memory. When its
-/// kernel is first used, it returns [`Error::Compile`] if the compiler refuses the source and [`Error::Unavailable`] if
-/// the compiler is missing. It returns [`Error::Driver`] if a call of the driver fails, and [`Error::Lost`] if the
-/// device is lost.
+/// Every operation returns:
+///
+/// - [`Error::WrongDevice`] if an operand or the queue belongs to another device.
+/// - [`Error::TooLarge`] for more than 2³² − 2¹⁶ elements or if the kernel needs a larger workgroup or longer loops
+///   than the device allows.
+/// - [`Error::SecretInput`] if a result of secret operands would come to public memory.
+/// - [`Error::Compile`] at the first use if the compiler refuses the source.
+/// - [`Error::Unavailable`] at the first use if the compiler is missing.
+/// - [`Error::Driver`] if a call of the driver fails.
+/// - [`Error::Lost`] if the device is lost.
 pub struct Vector<F> {
     /// The device of the kernels, which are compiled later. A queue of another device is refused.
     device: Device,

@@ -2,10 +2,10 @@
 //!
 //! This module is for authors of kernels, and exempt from semantic versioning.
 //!
-//! Elements stay in the device's form, x · 2^32 or x · 2^64 mod p, and always below p. What a job does is compiled for
-//! AVX-512, for AVX2 and for what the rest of the program is compiled for, and the best that the processor has is taken
-//! when it runs. The first two are written out; the last are short arrays, which compilers turn into vectors where
-//! there are some, on ARM NEON.
+//! Elements stay in the device's form, x · 2^32 or x · 2^64 mod p, and always below p. A job is compiled for AVX-512,
+//! for AVX2 and for the target of the rest of the program. The best that the processor has is chosen at run time. The
+//! code for the first two is written out. The last uses short arrays, which compilers turn into vectors where there are
+//! some, as on ARM NEON.
 
 use std::fmt;
 
@@ -133,8 +133,8 @@ pub trait WordField: Copy + fmt::Debug + Send + Sync {
         self.add(a, b)
     }
 
-    /// A root of unity of order 16, where products with its powers are so much cheaper than others that steps of up to
-    /// four levels should have no other factors between levels: [`WordField::turn_difference`].
+    /// A root of unity of order 16 whose powers are much cheaper factors than others. Steps of up to four levels should
+    /// have no other factors between levels: [`WordField::turn_difference`].
     const TURN: Option<Self::Word> = None;
 
     /// (u − v) · [`WordField::TURN`]^`TURNS`, `TURNS` below 8, where there is such a root.
@@ -144,13 +144,13 @@ pub trait WordField: Copy + fmt::Debug + Send + Sync {
         self.sub(u, v)
     }
 
-    /// Exchanges the lanes of `a` whose numbers have bit `BIT` with those of `b` that lack it: one of the steps of
-    /// which a transposition is made.
+    /// Exchanges the lanes of `a` whose numbers have bit `BIT` with those of `b` that lack it. Such steps make up a
+    /// transposition.
     fn exchange<const BIT: usize>(self, a: Self::Lanes, b: Self::Lanes) -> [Self::Lanes; 2];
 
-    /// Does a part of a job. In programs with debug assertions it is a function of its own, which is compiled for the
-    /// same instructions: what compilers take grows with the square of a function's length, but short jobs take up to
-    /// 3% longer so.
+    /// Does a part of a job. In programs with debug assertions it is a function of its own, compiled for the same
+    /// instructions: compile time grows with the square of a function's length. Elsewhere it is not, since short jobs
+    /// would take up to 3% longer.
     fn apart<P: WordPart>(self, part: P);
 }
 
@@ -160,8 +160,8 @@ pub trait WordPart {
     fn run(self);
 }
 
-/// A factor that many elements are multiplied by, with what is computed from it once: its product by p⁻¹ mod 2^32, or
-/// over Goldilocks its quotient by 2^32 in the field.
+/// A factor for many elements, with a value that is computed from it once. That value is its product by p⁻¹ mod 2^32,
+/// or over Goldilocks its quotient by 2^32 in the field.
 #[derive(Clone, Copy, Debug)]
 pub struct Shoup<W> {
     factor: W,
@@ -177,8 +177,8 @@ pub struct Word31 {
 }
 
 impl Word31 {
-    /// (a · b − q · p) / 2^32 for the q that makes the low words equal: the difference of the high words, plus p or
-    /// not.
+    /// (a · b − q · p) / 2^32 for the q that makes the low words equal. It is the difference of the high words, plus p
+    /// or not.
     #[inline(always)]
     fn reduced(self, a: u32, b: u32, quotient: u32) -> u32 {
         let high = |a: u32, b: u32| ((u64::from(a) * u64::from(b)) >> 32) as u32;
@@ -265,7 +265,7 @@ impl Word64 {
     }
 }
 
-/// What is done in a field of words, whichever it is.
+/// A computation in a field of words, written once for all fields.
 pub trait WordJob {
     /// What comes of it.
     type Output;

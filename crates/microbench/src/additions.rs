@@ -18,8 +18,8 @@ use crate::THREADS;
 /// Additions that one run of [`AddChain`] does for each point.
 pub const ADDITIONS: u32 = 60;
 
-/// Many mixed additions for each point and nothing else, so that the time of a run is that of its arithmetic: the rate
-/// of additions that a device can reach.
+/// Many mixed additions for each point and nothing else. The time of a run is that of its arithmetic, and gives the
+/// rate of additions that a device can reach.
 pub struct AddChain<C> {
     kernel: Kernel<Params>,
     curve: PhantomData<fn() -> C>,
@@ -72,10 +72,12 @@ impl<C: DeviceCurve> AddChain<C> {
     /// after the other.
     ///
     /// # Errors
-    /// [`Error::Length`] if lengths differ, [`Error::TooLarge`] if a chain has more iterations than the loops of a
-    /// thread may take ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)), [`Error::WrongDevice`] if a
-    /// buffer is on another device, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is
-    /// lost.
+    /// - [`Error::Length`] if lengths differ.
+    /// - [`Error::TooLarge`] if a chain has more iterations than the loops of a thread may take
+    ///   ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)).
+    /// - [`Error::WrongDevice`] if a buffer is on another device.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn run(&self, a: &Buffer<AffinePoint<C>>, out: &mut Buffer<Xyzz<C>>) -> Result<()> {
         out.expect_len("the output", a.len())?;
         let len = u32::try_from(a.len()).map_err(|_| Error::TooLarge {

@@ -130,10 +130,12 @@ impl<F: DeviceField> MulChain<F> {
     /// Does [`MULTIPLICATIONS`] steps one after the other on each element.
     ///
     /// # Errors
-    /// [`Error::Length`] if lengths differ, [`Error::TooLarge`] if a chain has more iterations than the loops of a
-    /// thread may take ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)), [`Error::WrongDevice`] if a
-    /// buffer is on another device, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is
-    /// lost.
+    /// - [`Error::Length`] if lengths differ.
+    /// - [`Error::TooLarge`] if a chain has more iterations than the loops of a thread may take
+    ///   ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)).
+    /// - [`Error::WrongDevice`] if a buffer is on another device.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn run(&self, x: &Buffer<Mont<F>>, out: &mut Buffer<Mont<F>>) -> Result<()> {
         out.expect_len("the output", x.len())?;
         let len = u32::try_from(x.len()).map_err(|_| Error::TooLarge {

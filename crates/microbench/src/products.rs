@@ -170,8 +170,8 @@ impl<F: DeviceField> Products<F> {
     }
 
     /// Writes `a[i] * b[i]` to `out[i]`, with [`Place::Kept`] only where it is zero. A single thread does all in one
-    /// launch, unless its loops may take fewer turns than that
-    /// ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)): then in as few launches as it takes.
+    /// launch. If its loops may take fewer turns ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)), the
+    /// work takes the fewest launches that fit.
     ///
     /// # Errors
     /// [`Error::Length`], [`Error::TooLarge`], [`Error::WrongDevice`], [`Error::Driver`], [`Error::Lost`].

@@ -24,9 +24,9 @@ const LANES_RUN: usize = 1 << 10;
 /// Fewer additions are not done in lanes, which take a multiple of [`ifma::STEP`].
 const MIN_LANES: usize = ifma::STEP / 2;
 
-/// Sums of the points of each bucket, on one core: neighbours of one bucket are added in pairs, then their sums, and so
+/// Sums of the points of each bucket, on one core. Neighbours of one bucket are added in pairs, then their sums, and so
 /// on, 5M + 1S each. All points may be added: infinity, equal and opposite ones. An object keeps the memory that it
-/// works in, and zeroes it in the end: what is added to what is as secret as the scalars.
+/// works in, and zeroes it in the end: which points are added is as secret as the scalars.
 #[derive(Debug)]
 pub(crate) struct AffineTree<'a, C: DeviceCurve> {
     level: Level,

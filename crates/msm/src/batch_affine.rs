@@ -102,7 +102,7 @@ impl<C: DeviceCurve> BatchAffine<C> {
         let (len, sides) = (keys.len() as u32, half.min(sentinel as usize).max(1));
         let mut edges = self.device.alloc_with(half, secrecy)?;
         let args = &mut [Arg::read(keys), Arg::write(&mut edges)];
-        // SAFETY: there are `len` keys and half as many edges.
+        // SAFETY: there are `len` keys and `half` edges.
         unsafe { self.edges.launch(queue, half.div_ceil(256) as u64, &EdgesParams { len, sentinel }, args) }?;
         let mut places = self.device.alloc_with(half + 1, secrecy)?;
         self.scan.on(queue).exclusive(&edges, &mut places)?;

@@ -43,7 +43,7 @@ pub(crate) fn combine<C: MsmCurve>(rows: &[Projective<C>], windows: usize, bits:
     in_place(rows.len() / windows, combine)
 }
 
-/// So many points on all cores, in memory that is zeroed even if one of them panics.
+/// Points on all cores, in memory that is zeroed even if one of them panics.
 fn in_place<P: Copy + Zero + Send>(count: usize, point: impl Fn(usize) -> P + Sync) -> Wiped<P> {
     let mut points = Wiped::from(vec![P::zero(); count]);
     points.par_iter_mut().enumerate().for_each(|(i, out)| *out = point(i));

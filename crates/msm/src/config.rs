@@ -36,16 +36,17 @@ pub enum Precompute {
     /// None: the plan stores the bases.
     #[default]
     None,
-    /// The multiples 2^(kc)·P of each base, as many as fit the budget. Digits of several windows then share their
-    /// buckets.
+    /// The multiples 2^(kc)·P of each base, up to the number that fits the budget. Digits of several windows then share
+    /// their buckets.
     Tables {
         /// The bytes for the bases and their multiples.
         budget: u64,
     },
     /// The doublings 2^k·P of each base for k ≤ `depth`. A signed digit is ±m·2^e with odd m. It adds ±2^(e mod
-    /// (`depth` + 1))·P to the bucket of m. Only odd m have buckets, half as many. Each ⌊e / (`depth` + 1)⌋ > 0 has
-    /// further buckets, fewer by 2^-(`depth` + 1) than those before. To be compared with the other methods. (Chen et
-    /// al., "Load-Balanced Parallel Implementation on GPUs for Multi-Scalar Multiplication Algorithm", TCHES 2024/2.)
+    /// (`depth` + 1))·P to the bucket of m. Only odd m have buckets, half of all. Each ⌊e / (`depth` + 1)⌋ > 0 has
+    /// further buckets, fewer by 2^-(`depth` + 1) than those before. Compare it with the other methods. The source is
+    /// Chen et al., "Load-Balanced Parallel Implementation on GPUs for Multi-Scalar Multiplication Algorithm", TCHES
+    /// 2024/2.
     OddSignedDigits {
         /// Doublings of each base, from 1 to 26. Beyond the bits of a digit less 2, further doublings spare no bucket.
         depth: u32,

@@ -29,8 +29,8 @@ const CPU_LANES_PER_UNIT: u32 = 8;
 /// Most levels of affine additions.
 pub(crate) const MAX_LEVELS: u32 = 8;
 
-/// BatchAffine over a field of [`AFFINE_LIMBS`] limbs from which on affine additions pay, and with longer elements
-/// fewer: on an H200, 2^24 points of BLS12-381 G1 took 0.94 of the time that all additions in XYZZ form took, and 2^22
+/// Batch-affine additions over a field of [`AFFINE_LIMBS`] limbs from which on they pay; with longer elements fewer
+/// pay. On an H200, 2^24 points of BLS12-381 G1 took 0.94 of the time that all additions in XYZZ form took, and 2^22
 /// points 0.96. Over eight limbs they gained nothing.
 const AFFINE_PAIRS: u64 = 1 << 25;
 
@@ -122,7 +122,7 @@ impl CostModel {
         };
         let (mut layers, mut left) = (Vec::new(), log);
         if running {
-            // As many runs as threads. Each adds its sum as often as its number says, besides.
+            // One run for each thread. Besides, each adds its sum as often as its number says.
             let others = self.additions.saturating_sub(2 * u64::from(MAX_WINDOW) + 3).max(1);
             let own = ((u64::from(rows) << left) / u64::from(self.lanes)).max(1).ilog2().max(LAYER_LOGS[0]);
             let run = tuning.log_reduction_run.unwrap_or(own).min(left).min(others.ilog2().saturating_sub(1));
@@ -185,8 +185,8 @@ const WARP: i32 = 32;
 /// measured.
 const PIECE: f64 = 8.0;
 
-/// log₂ of the buckets of a digit of `window` bits: of all its sizes, or, with each base and its `doublings` − 1 first
-/// doublings, of the odd parts of sizes in each class. Sizes m·2^e with odd m are of class ⌊e / `doublings`⌋.
+/// log₂ of the buckets of a digit of `window` bits: of all its sizes. With each base and its `doublings` − 1 first
+/// doublings, it counts the odd parts of sizes in each class. Sizes m·2^e with odd m are of class ⌊e / `doublings`⌋.
 pub(crate) fn bucket_logs(window: u32, doublings: u32) -> Vec<u32> {
     match doublings {
         0 => vec![window - 1],
@@ -199,8 +199,8 @@ pub(crate) fn buckets(window: u32, doublings: u32) -> u64 {
     bucket_logs(window, doublings).into_iter().map(|log| 1 << log).sum()
 }
 
-/// Doublings for each point that is added to a bucket. Threads of a GPU that wait for each other do as many as the one
-/// that does most of them.
+/// Doublings for each point that is added to a bucket. Threads of a GPU wait for each other, so each takes the time of
+/// the thread with the most doublings.
 fn later_doublings(precomputed: PrecomputedTable, gpu: bool) -> f64 {
     let PrecomputedTable::Doublings { copies } = precomputed else { return 0.0 };
     let threads = if gpu { WARP } else { 1 };

@@ -35,9 +35,13 @@ pub enum Error {
     /// A constant of the curve's configuration is wrong.
     #[error(transparent)]
     Curve(#[from] CurveError),
-    /// An argument has a wrong length or lies on another device ([`DeviceError::Length`],
-    /// [`DeviceError::WrongDevice`]), the memory does not suffice ([`DeviceError::InsufficientMemory`],
-    /// [`DeviceError::OutOfMemory`]), a kernel does not compile, or the device failed.
+    /// The device refuses an argument, or fails:
+    ///
+    /// - An argument has a wrong length or lies on another device ([`DeviceError::Length`],
+    ///   [`DeviceError::WrongDevice`]).
+    /// - The memory does not suffice ([`DeviceError::InsufficientMemory`], [`DeviceError::OutOfMemory`]).
+    /// - A kernel does not compile.
+    /// - The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }

@@ -34,9 +34,10 @@ use crate::{
 /// ```
 ///
 /// # Errors
-/// [`Error::Curve`] if a constant of the curve's configuration is wrong; [`Error::Device`] unless scalars and bases
-/// have the same length, for more than 2^31 bases, if the device's memory does not hold the bases and a sum of one
-/// scalar, if a kernel does not compile, or if the device fails.
+/// - [`Error::Curve`] if a constant of the curve's configuration is wrong.
+/// - [`Error::Device`] unless scalars and bases have the same length, or for more than 2^31 bases.
+/// - [`Error::Device`] if the device's memory does not hold the bases and a sum of one scalar.
+/// - [`Error::Device`] if a kernel does not compile, or if the device fails.
 pub fn msm_host<C: MsmCurve>(
     device: &Device,
     bases: &[Affine<C>],
@@ -60,10 +61,10 @@ impl<C: MsmCurve> Msm<C> {
     /// Returns the number of points from which on [`msm_host`] uses `device`; the CPU computes shorter sums. It is 0
     /// for the CPU itself.
     ///
-    /// The first call for a device and a curve measures, in some milliseconds. It compares the time of a sum of 128
-    /// points on the CPU, which grows with their number, with thirty times the time of a copy of one scalar to the
-    /// device and back. This is the time of the shortest sum on a GPU, whose stages wait for each other. The result is
-    /// at most 2^14. [`Msm::set_cpu_threshold`] replaces it.
+    /// The first call for a device and a curve measures, in some milliseconds. It takes the time of a sum of 128 points
+    /// on the CPU, which grows with their number. It compares that with thirty times the time of a copy of one scalar
+    /// to the device and back. This is the time of the shortest sum on a GPU, whose stages wait for each other. The
+    /// result is at most 2^14. [`Msm::set_cpu_threshold`] replaces it.
     ///
     /// # Errors
     /// [`Error::Device`] if the device or the CPU fails in the measurement.
@@ -92,8 +93,8 @@ struct Thresholds(CpuThresholds<TypeId>);
 /// Points of the sum that is measured.
 const MEASURED: usize = 128;
 
-/// Ways to the device and back that the shortest sum takes there: 0.4 to 0.75 ms on an H200, where one takes 15 to 25
-/// µs.
+/// Ways to the device and back that the shortest sum takes there. On an H200 it takes 0.4 to 0.75 ms, and one way 15 to
+/// 25 µs.
 const WAYS: u32 = 30;
 
 /// The largest threshold: any GPU is faster than the CPU from there on.

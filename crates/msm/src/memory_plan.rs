@@ -139,8 +139,8 @@ impl<C: MsmCurve> Sizes<'_, C> {
         logs.map(|log| self.model.reduction(&self.config.tuning, rows, log, doublings > 0)).collect()
     }
 
-    /// `group` sums of `len` scalars in digits of `window` bits, `piece` scalars at once: as it is done best, or else,
-    /// unless the configuration says how often neighbours are added, with as little memory as can be.
+    /// `group` sums of `len` scalars in digits of `window` bits, `piece` scalars at once, done in the best way. If that
+    /// does not fit, done with the least memory, unless the configuration says how often neighbours are added.
     fn try_plan(
         &self,
         budget: Budget,
@@ -472,7 +472,7 @@ mod tests {
         }
     }
 
-    /// 2^20 scalars, as many as fit a window of 8 bits in whole.
+    /// 2^20 scalars, the number that fits a window of 8 bits in whole.
     #[test]
     fn windows_are_chosen_with_the_memory_in_mind() {
         type C = ark_bls12_381::g1::Config;

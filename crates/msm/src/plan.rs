@@ -51,19 +51,19 @@ pub enum Stage {
 /// A plan for multi-scalar multiplications Σ s_i P_i, with bases P_i that stay on a device.
 ///
 /// # Steps
-/// Pippenger's method ("On the evaluation of powers and related problems", 1976) recodes a scalar to signed digits, s =
-/// Σ d_w 2^(cw) with |d_w| ≤ 2^(c−1). For each window w it adds the points ±P with |d_w| = k in bucket B_k, and reduces
-/// the buckets to Σ k·B_k.
+/// Pippenger's method ("On the evaluation of powers and related problems", 1976) recodes a scalar s to signed digits,
+/// `s = Σ d_w 2^(cw)` with |d_w| ≤ 2^(c−1). For each window w it adds the points ±P with |d_w| = k in bucket B_k. It
+/// then reduces the buckets to Σ k·B_k.
 ///
 /// 1. *Recode*: each digit that is not zero becomes a pair of its bucket and its point.
 /// 2. *Sort* the pairs by bucket (radix sort).
 /// 3. *Accumulate*: each thread takes an equal slice of the sorted pairs, whatever the buckets are. It adds the points
 ///    of a bucket in XYZZ form, 8M + 2S each. A tree joins the partial sums of buckets that slices share. Equal scalars
-///    thus take as long as others. (Chen et al., "Load-Balanced Parallel Implementation on GPUs for Multi-Scalar
+///    thus take no longer than others. (Chen et al., "Load-Balanced Parallel Implementation on GPUs for Multi-Scalar
 ///    Multiplication Algorithm", TCHES 2024/2.) On a processor, a thread adds the points of a bucket by batch-affine
 ///    tree addition, 5M + 1S each.
-/// 4. *Reduce* the buckets of each window, in layers, to few points with weights that are powers of two: two additions
-///    of 12M + 2S for each bucket.
+/// 4. *Reduce* the buckets of each window, in layers, to few points with weights that are powers of two. This takes two
+///    additions of 12M + 2S for each bucket.
 /// 5. *Combine* the windows on the host: about one doubling for each bit of a scalar.
 ///
 /// With [`Precompute::Tables`], the windows share one set of buckets. With [`Precompute::OddSignedDigits`] and
@@ -95,9 +95,9 @@ impl<C: MsmCurve> Msm<C> {
     /// queue.
     ///
     /// # Errors
-    /// [`Error::Curve`] if the coefficients, the generator or the order of the curve's configuration are wrong;
-    /// [`Error::Device`] for more than 2^31 bases, if the device has no room for them, if a kernel does not compile, or
-    /// if the device fails.
+    /// - [`Error::Curve`] if the coefficients, the generator or the order of the curve's configuration are wrong.
+    /// - [`Error::Device`] for more than 2^31 bases, or if the device has no room for them.
+    /// - [`Error::Device`] if a kernel does not compile, or if the device fails.
     pub fn new(queue: impl Into<Queue>, bases: &[Affine<C>]) -> Result<Self> {
         Self::with_config(queue, bases, MsmConfig::default())
     }
@@ -105,12 +105,14 @@ impl<C: MsmCurve> Msm<C> {
     /// Makes a plan for bases on the host, as [`Msm::new`] does, with choices of your own.
     ///
     /// # Errors
-    /// [`Error::Config`] if a value of the configuration is out of its bounds, or for more doublings than that many
-    /// bases may have; [`Error::NotOnCurve`] or [`Error::AtInfinity`] if a base is one that the configuration refuses;
-    /// [`Error::Curve`], for points of order r, if the coefficients, the generator or the order of the curve's
-    /// configuration are wrong; [`Error::Device`] if the budget of [`Precompute::Tables`] does not hold the bases, for
-    /// more than 2^31 bases, if the device has no room for them and their multiples, if a kernel does not compile, or
-    /// if the device fails.
+    /// - [`Error::Config`] if a value of the configuration is out of its bounds, or for more doublings than that many
+    ///   bases may have.
+    /// - [`Error::NotOnCurve`] or [`Error::AtInfinity`] if a base is one that the configuration refuses.
+    /// - [`Error::Curve`], for points of order r, if the coefficients, the generator or the order of the curve's
+    ///   configuration are wrong.
+    /// - [`Error::Device`] for more than 2^31 bases, or if the budget of [`Precompute::Tables`] does not hold them.
+    /// - [`Error::Device`] if the device has no room for the bases and their multiples.
+    /// - [`Error::Device`] if a kernel does not compile, or if the device fails.
     pub fn with_config(queue: impl Into<Queue>, bases: &[Affine<C>], config: MsmConfig) -> Result<Self> {
         let queue = queue.into();
         let kernels = Arc::new(Kernels::new(queue.device(), extra_kernels::<C>(&config))?);
@@ -225,7 +227,7 @@ impl<C: MsmCurve> Msm<C> {
     /// # Errors
     /// [`Error::Device`] if a kernel does not compile, or if the device fails.
     pub fn prepare(&self) -> Result<()> {
-        // As many pairs of as few buckets as can be. Points that are doubled on the way have no levels.
+        // The most pairs of the fewest buckets. Points that are doubled on the way have no levels.
         let doubled = matches!(self.precomputed, PrecomputedTable::Doublings { .. });
         if !doubled && self.model.levels(&self.config.tuning, C::BaseField::LIMBS, u64::MAX, 1) > 0 {
             self.kernels.batch_affine(self.device())?;
@@ -268,8 +270,8 @@ impl<C: MsmCurve> Msm<C> {
         self.len == 0
     }
 
-    /// Returns the bits of a window in a call of `count` sums of `len` scalars each: the number with the least cost
-    /// that the memory allows.
+    /// Returns the bits of a window in a call of `count` sums of `len` scalars each. The number has the least cost that
+    /// the memory allows.
     pub fn window(&self, len: usize, count: usize) -> u32 {
         let bits = covered_bits::<C>(&self.config);
         let plan = self.memory_plan(len, count, bits);
@@ -281,13 +283,14 @@ impl<C: MsmCurve> Msm<C> {
         self.bases.bytes()
     }
 
-    /// Returns the bytes of device memory that a plan with `len` bases and its calls of `count` sums over them take,
-    /// before anything is allocated: [`Msm::bytes`] and [`Msm::scratch_bytes`]. It compiles the kernels of sorting.
+    /// Returns the bytes of device memory that a plan with `len` bases and its calls of `count` sums over them take:
+    /// [`Msm::bytes`] and [`Msm::scratch_bytes`]. Nothing is allocated, but the kernels of sorting are compiled.
     ///
     /// # Errors
-    /// [`Error::Config`] if a value of the configuration is out of its bounds or takes more than 2^28 buckets;
-    /// [`Error::Device`] if the memory of the configuration, or of the device, does not hold a sum of one scalar, if a
-    /// buffer exceeds the device's limit, for more than 2^31 bases, or if a kernel does not compile.
+    /// - [`Error::Config`] if a value of the configuration is out of its bounds or takes more than 2^28 buckets.
+    /// - [`Error::Device`] if the memory of the configuration, or of the device, does not hold a sum of one scalar.
+    /// - [`Error::Device`] for more than 2^31 bases, or if a buffer exceeds the device's limit.
+    /// - [`Error::Device`] if a kernel does not compile.
     pub fn required_bytes(device: &Device, len: usize, count: usize, config: MsmConfig) -> Result<u64> {
         check_config::<C>(&config)?;
         let (model, sort) = (cost_model::<C>(device, &config), RadixSort::new(device)?);
@@ -295,12 +298,12 @@ impl<C: MsmCurve> Msm<C> {
     }
 
     /// Returns the bytes of device memory that a call of `count` sums of `len` scalars each takes beside the plan's
-    /// own, including the scalars if they come from the host.
+    /// own. They include the scalars if these come from the host.
     ///
     /// # Errors
-    /// [`Error::Config`] if the configuration's window takes more than 2^28 buckets; [`Error::Device`] if the memory of
-    /// the configuration, or of the device, does not hold a sum of one scalar, or if a buffer exceeds the device's
-    /// limit.
+    /// - [`Error::Config`] if the configuration's window takes more than 2^28 buckets.
+    /// - [`Error::Device`] if the memory of the configuration, or of the device, does not hold a sum of one scalar.
+    ///   Also if a buffer exceeds the device's limit.
     pub fn scratch_bytes(&self, len: usize, count: usize) -> Result<u64> {
         let plan = self.memory_plan(len, count, covered_bits::<C>(&self.config))?;
         Ok(self.sizes().bytes(&plan, plan.piece.min(len), plan.group.min(count)))
@@ -309,10 +312,10 @@ impl<C: MsmCurve> Msm<C> {
     /// Computes Σ `scalars[i]` · `bases[i]`. There may be fewer scalars than bases.
     ///
     /// # Errors
-    /// [`Error::Config`] if the configuration's window takes more than 2^28 buckets; [`Error::Device`] for more scalars
-    /// than bases, if the scalars lie on another device, if the memory of the configuration, or of the device, does not
-    /// hold a sum of one scalar, if a buffer exceeds the device's limit, if memory is exhausted, or if the device
-    /// fails.
+    /// - [`Error::Config`] if the configuration's window takes more than 2^28 buckets.
+    /// - [`Error::Device`] for more scalars than bases, or if the scalars lie on another device.
+    /// - [`Error::Device`] if the memory of the configuration, or of the device, does not hold a sum of one scalar.
+    /// - [`Error::Device`] if a buffer exceeds the device's limit, if memory is exhausted, or if the device fails.
     pub fn msm<'a>(&self, scalars: impl Into<Scalars<'a, C::ScalarField>>) -> Result<Projective<C>> {
         let scalars = scalars.into();
         self.expect_at_most("the scalars, at most one for each base", self.len, scalars.len())?;

@@ -116,7 +116,7 @@ pub(crate) fn extend<C: DeviceCurve>(
                 params.times /= 2;
             }
             let args = &mut [Arg::read(if left == times { from } else { out.as_view() }), Arg::write(&mut sums)];
-            // SAFETY: there are `count` points, and as many sums.
+            // SAFETY: there are `count` points, and `count` sums.
             unsafe { kernel.launch(queue, count.div_ceil(THREADS as usize) as u64, &params, args) }?;
             points.normalise_xyzz(&sums, &mut out)?;
             left -= params.times;

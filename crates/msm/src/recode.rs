@@ -238,7 +238,7 @@ fn run<F: DevicePrimeField>(params: &Params, [scalars, keys, values]: &mut [CpuA
     let (len, digits) = (params.len as usize, params.digits as usize);
     let scalars = &scalars.read::<u32>()[..len * F::LIMBS];
     let buckets = 1u32 << (params.bits - 1);
-    // Grain by grain, all digits of a few scalars to as many places.
+    // Grain by grain, all digits of a few scalars to the same number of places.
     let mut rows: Vec<[Vec<&mut [u32]>; 2]> = Vec::new();
     rows.resize_with(len.div_ceil(GRAIN), Default::default);
     let keys = keys.write::<u32>()[..len * digits].chunks_exact_mut(len);

@@ -38,14 +38,14 @@ params! {
 
 /// How rows of 2^`log` buckets are reduced.
 ///
-/// A row has the points x_i, and its value is Σ (i + 1)·x_i, or Σ (2 i + 1)·x_i where buckets are `odd`. A layer makes
-/// of runs of L = 2^`layers[k]` points their sums y_j and their moments m_j, Σ t·x_t with t counted in the run: Σ i·x_i
-/// = Σ m_j + L Σ j·y_j. So the next layer has as rows the sums, to be weighted again, and the moments, to be added up
-/// like those of the layers before. In the end the rows are short, and Σ j·y_j is the sum over b of 2^b times the sum
-/// of those y_j whose j has bit b.
+/// A row has the points x_i, and its value is Σ (i + 1)·x_i, or Σ (2 i + 1)·x_i if buckets are `odd`. A layer takes
+/// runs of L = 2^`layers[k]` points. It makes their sums y_j and their moments m_j, Σ t·x_t with t counted in the run:
+/// Σ i·x_i = Σ m_j + L Σ j·y_j. So the next layer has as rows the sums, to be weighted again, and the moments. The
+/// moments are added up like those of the layers before. In the end the rows are short. Then Σ j·y_j is the sum over b
+/// of 2^b times the sum of those y_j whose j has bit b.
 ///
-/// By `running` sums, the first layer makes of each run its part of the row's value, and the others, as the last step,
-/// add these up.
+/// By `running` sums, the first layer makes of each run its part of the row's value. The other layers add these up, as
+/// the last step does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reduction {
     /// Rows.
@@ -204,8 +204,8 @@ impl<C: DeviceCurve> Reduce<C> {
         let params = BitsParams { weighted, log, sums };
         let input = done.as_ref().map_or(buckets, Buffer::as_view);
         let args = &mut [Arg::read(input), Arg::write(&mut scratch), Arg::write(&mut out)];
-        // SAFETY: the input has rows of 2^log elements, as many as there are sums less log for each weighted one, and
-        // the scratch THREADS elements for each sum.
+        // SAFETY: the input has rows of 2^log elements; their number is that of the sums less log for each weighted
+        // one. The scratch has THREADS elements for each sum.
         unsafe { self.bits.launch(queue, sums.into(), &params, args) }?;
         Ok(out)
     }
@@ -279,7 +279,7 @@ fn running<C: DeviceCurve>(params: &RunningParams, [input, out]: &mut [CpuArg<'_
                 weighted_sum = add(weighted_sum, sum);
             }
         }
-        // So many buckets of the row lie before the run.
+        // This number of buckets of the row lies before the run.
         let before = (run % width) << params.log;
         let shift = (0..params.row_log).rev().fold(zero::<C>(), |shift, bit| {
             let double = add(shift, shift);

@@ -1,4 +1,4 @@
-//! The stages of a call, in order: groups of sums, pieces of one sum, and what each stage gets.
+//! The stages of a call, in order: groups of sums, pieces of one sum, and the inputs of each stage.
 
 use std::{iter, marker::PhantomData, ops::Range};
 
@@ -22,8 +22,8 @@ use crate::{
     whole_buckets::Share,
 };
 
-/// Scalars of one sum from which on they come from the host in two pieces: the copy of a few million takes as long as
-/// all launches, and more often divided, buckets have too few points.
+/// Scalars of one sum from which on they come from the host in two pieces. The copy of a few million takes as long as
+/// all launches. In more pieces, buckets have too few points.
 const OVERLAPPED: usize = 1 << 22;
 
 /// The first of two pieces is one such part: the device works on it for longer than the copy of the rest takes.
@@ -105,8 +105,8 @@ impl<C: MsmCurve> Msm<C> {
         sums: usize,
     ) -> Vec<Range<usize>> {
         let piece = if sums == 1 { plan.piece } else { len };
-        // A digit takes 16 bytes, and a scalar 32: with so many digits, the scalars have room where the first piece
-        // was.
+        // A digit takes 16 bytes, and a scalar 32. With this number of digits, the scalars have room where the first
+        // piece was.
         let overlapped = matches!(scalars, Input::Host(_) | Input::Pinned(_))
             && self.device().info().features.queues
             && plan.digits as usize >= 2 * FIRST_PIECE;
@@ -260,8 +260,8 @@ impl<C: MsmCurve> Msm<C> {
         Ok(combine::combine::<C>(&rows, plan.windows as usize, plan.window))
     }
 
-    /// The digits of scalars with their points, sorted by bucket: of a piece of those from the host, or of those in a
-    /// buffer from one on.
+    /// The digits of scalars with their points, sorted by bucket. The scalars are a piece of those from the host, or
+    /// those in a buffer from one on.
     fn digits(
         &self,
         recoding: Recoding,

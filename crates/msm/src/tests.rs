@@ -466,7 +466,7 @@ fn pairs_share_inversions_on_the_cpu() {
         let result = msm.msm(&scalars).unwrap();
         let inversions = INVERSIONS.load(Ordering::Relaxed) - before;
         assert_eq!(result, Affine::<C>::generator_point() * sum, "{levels}");
-        // Each scalar has 32 digits, so half as many pairs in the first level.
+        // Each scalar has 32 digits, so the first level has 16 pairs for each.
         assert!((1..LEN * 32 / 100).contains(&inversions), "{levels} levels: {inversions} inversions");
     }
 }

@@ -90,8 +90,8 @@ impl<C: DeviceCurve> WholeBuckets<C> {
             let (keys, values) = (keys.view(range.clone())?, values.view(range.clone())?);
             let points = if ordered { points.view(range)? } else { points.as_view() };
             let args = &mut [Arg::read(keys), Arg::read(values), Arg::read(points), Arg::write(&mut *buckets)];
-            // SAFETY: there are `len` keys and values, values name points, as recoding makes them, and keys below
-            // `sentinel` are buckets, each of which one thread adds to.
+            // SAFETY: there are `len` keys and values, and values name points, as recoding makes them. Keys below
+            // `sentinel` are buckets, and only one thread adds to each.
             unsafe {
                 self.kernel.launch(queue, threads.div_ceil(accumulate::THREADS).into(), &params(keys.len()), args)
             }?;

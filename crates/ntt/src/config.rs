@@ -23,7 +23,7 @@
 pub struct NttConfig {
     /// The source of the twiddles between passes. The plan's choice is [`Twiddles::Stored`]. It is
     /// [`Twiddles::TwoLevel`] if stored twiddles of both directions, data and scratch of one transform exceed the
-    /// device's memory, or if the twiddles exceed one buffer. On data-centre GPUs it is
+    /// device's memory. So it is if the twiddles exceed one buffer. On data-centre GPUs it is
     /// [`Twiddles::StoredWithQuotients`] if that takes at most 7% of the memory. Set it if you use one direction only
     /// or need the memory.
     pub twiddles: Option<Twiddles>,

@@ -44,9 +44,13 @@ pub enum Error {
     /// input is lost.
     #[error("the transform was interrupted, and the slice may hold parts of its result: {0}")]
     Interrupted(#[source] DeviceError),
-    /// An argument has a wrong length or lies on another device ([`DeviceError::Length`],
-    /// [`DeviceError::WrongDevice`]), the memory does not suffice ([`DeviceError::InsufficientMemory`],
-    /// [`DeviceError::OutOfMemory`]), a kernel does not compile, or the device failed.
+    /// The device refuses an argument, or fails:
+    ///
+    /// - An argument has a wrong length or lies on another device ([`DeviceError::Length`],
+    ///   [`DeviceError::WrongDevice`]).
+    /// - The memory does not suffice ([`DeviceError::InsufficientMemory`], [`DeviceError::OutOfMemory`]).
+    /// - A kernel does not compile.
+    /// - The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }

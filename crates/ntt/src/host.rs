@@ -14,7 +14,7 @@ use crate::{
     plan::Ntt,
 };
 
-/// Evaluates a host slice in place on a device, natural order to natural order: the coefficients of a polynomial become
+/// Evaluates a host slice in place on a device, natural order to natural order. The coefficients of a polynomial become
 /// its values at the roots of unity.
 ///
 /// The plan stays with the device ([`Device::cached_plan`]). The CPU transforms slices below [`Ntt::cpu_threshold`]. A
@@ -23,10 +23,13 @@ use crate::{
 /// [`Secrecy::Secret`](evariste_backend::Secrecy::Secret).
 ///
 /// # Errors
-/// [`Error::NotPowerOfTwo`] if the length is neither 0 nor a power of two; [`Error::TwoAdicity`] if the field has no
-/// root of unity of that order; [`Error::Device`] if the device holds neither the slice nor the smallest pieces of a
-/// transform out of core, refuses the data or fails. The slice is unchanged then. [`Error::Interrupted`] if the device
-/// fails during the copy of the result: the slice may hold a part of it.
+/// - [`Error::NotPowerOfTwo`] if the length is neither 0 nor a power of two.
+/// - [`Error::TwoAdicity`] if the field has no root of unity of that order.
+/// - [`Error::Device`] if the device holds neither the slice nor the smallest pieces of a transform out of core. Also
+///   if it refuses the data or fails.
+/// - [`Error::Interrupted`] if the device fails during the copy of the result.
+///
+/// After [`Error::Interrupted`] the slice may hold a part of the result. After any other error it is unchanged.
 pub fn forward_host<F: DeviceField + FftField>(device: &Device, x: &mut [F]) -> Result<()> {
     transform(device, x, Direction::Forward)
 }
@@ -34,9 +37,12 @@ pub fn forward_host<F: DeviceField + FftField>(device: &Device, x: &mut [F]) -> 
 /// Interpolates a host slice in place: the inverse of [`forward_host`].
 ///
 /// # Errors
-/// [`Error::NotPowerOfTwo`] if the length is neither 0 nor a power of two; [`Error::TwoAdicity`] if the field has no
-/// root of unity of that order; [`Error::Device`] if memory does not suffice, or if the device refuses the data or
-/// fails. The slice is unchanged then. [`Error::Interrupted`] if the device fails during the copy of the result.
+/// - [`Error::NotPowerOfTwo`] if the length is neither 0 nor a power of two.
+/// - [`Error::TwoAdicity`] if the field has no root of unity of that order.
+/// - [`Error::Device`] if memory does not suffice, or if the device refuses the data or fails.
+/// - [`Error::Interrupted`] if the device fails during the copy of the result.
+///
+/// After [`Error::Interrupted`] the slice may hold a part of the result. After any other error it is unchanged.
 pub fn inverse_host<F: DeviceField + FftField>(device: &Device, x: &mut [F]) -> Result<()> {
     transform(device, x, Direction::Inverse)
 }
@@ -45,9 +51,9 @@ impl<F: DeviceField + FftField> Ntt<F> {
     /// Returns the number of elements from which on [`forward_host`] and [`inverse_host`] use `device`; the CPU
     /// transforms shorter slices. It is 0 for the CPU itself.
     ///
-    /// The first call for a device and a field measures, in some milliseconds. It compares the time of a transform of
-    /// 2^10 elements on the CPU, which grows with n log n, with the time of a copy to the device and back. The result
-    /// is a power of two, at most 2^20. [`Ntt::set_cpu_threshold`] replaces it.
+    /// The first call for a device and a field measures, in some milliseconds. It takes the time of a transform of 2^10
+    /// elements on the CPU, which grows with n log n. It compares that with the time of a copy to the device and back.
+    /// The result is a power of two, at most 2^20. [`Ntt::set_cpu_threshold`] replaces it.
     ///
     /// # Errors
     /// [`Error::Device`] if the device or the CPU fails in the measurement.
@@ -72,9 +78,12 @@ impl<F: DeviceField + FftField> Ntt<F> {
     /// is. The copy on the device is public.
     ///
     /// # Errors
-    /// [`Error::Device`] if the length is no multiple of [`Ntt::size`], if memory is exhausted, or if the device fails;
-    /// [`Error::TooLarge`] for 2^32 elements or more. The slice is unchanged then. [`Error::Interrupted`] if the device
-    /// fails during the copy of the result.
+    /// - [`Error::Device`] if the length is no multiple of [`Ntt::size`], if memory is exhausted, or if the device
+    ///   fails.
+    /// - [`Error::TooLarge`] for 2^32 elements or more.
+    /// - [`Error::Interrupted`] if the device fails during the copy of the result.
+    ///
+    /// After [`Error::Interrupted`] the slice may hold a part of the result. After any other error it is unchanged.
     pub fn forward_host(&self, x: &mut [F]) -> Result<()> {
         self.run_host(x, Direction::Forward)
     }
@@ -82,9 +91,12 @@ impl<F: DeviceField + FftField> Ntt<F> {
     /// Interpolates each run of [`Ntt::size`] elements of a host slice in place: the inverse of [`Ntt::forward_host`].
     ///
     /// # Errors
-    /// [`Error::Device`] if the length is no multiple of [`Ntt::size`], if memory is exhausted, or if the device fails;
-    /// [`Error::TooLarge`] for 2^32 elements or more. The slice is unchanged then. [`Error::Interrupted`] if the device
-    /// fails during the copy of the result.
+    /// - [`Error::Device`] if the length is no multiple of [`Ntt::size`], if memory is exhausted, or if the device
+    ///   fails.
+    /// - [`Error::TooLarge`] for 2^32 elements or more.
+    /// - [`Error::Interrupted`] if the device fails during the copy of the result.
+    ///
+    /// After [`Error::Interrupted`] the slice may hold a part of the result. After any other error it is unchanged.
     pub fn inverse_host(&self, x: &mut [F]) -> Result<()> {
         self.run_host(x, Direction::Inverse)
     }

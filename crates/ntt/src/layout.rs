@@ -249,8 +249,8 @@ impl Layout {
         log_rows.iter().enumerate().map(pass).collect()
     }
 
-    /// Adds direction and scaling to passes: by the coset's powers before a forward transform, after an inverse one.
-    /// n⁻¹ is a factor of the first pass' twiddles where there are any.
+    /// Adds direction and scaling to passes. The coset's powers scale before a forward transform, and after an inverse
+    /// one. The first pass' twiddles have n⁻¹ as a factor, if there are any.
     pub(crate) fn scale(
         &self,
         passes: &mut [Pass],

@@ -1,7 +1,7 @@
 //! Transforms of host data that the device's memory does not hold: Bailey's four steps (D. H. Bailey, "FFTs in external
 //! or hierarchical memory", 1990), with pieces of columns and then of rows on the device.
 //!
-//! The data is a matrix of R rows and C columns, stored by rows, n = R · C, and in the end another of C rows and R
+//! The data is a matrix of R rows and C columns, stored by rows, n = R · C. In the end it is another of C rows and R
 //! columns:
 //!
 //! ```text
@@ -9,12 +9,15 @@
 //! ```
 //!
 //! A piece of the first step is a block of columns c, which the host gathers into pinned memory. On the device it is
-//! transformed along r, multiplied by the twiddles w_n^(c k1), and cut into blocks of rows k1, each of which is
-//! transposed: it comes back as blocks (k1, c), each in one run. A piece of the second step is a block of
-//! rows k1: one such run of each piece of the first. Side by side they are a matrix with a row for each c, are
-//! transformed along c, and come back into the same runs, from where the host takes rows k2. So the host copies each
-//! element twice, in runs of as many elements as a piece has lines; all other copies are the device's, of blocks of as
-//! many elements as the square of that.
+//! transformed along r, multiplied by the twiddles w_n^(c k1), and cut into blocks of rows k1. Each block is
+//! transposed. It comes back as blocks (k1, c), each in one run.
+//!
+//! A piece of the second step is a block of rows k1: one such run of each piece of the first. Side by side they are a
+//! matrix with a row for each c. They are transformed along c, and come back into the same runs, from where the host
+//! takes rows k2.
+//!
+//! So the host copies each element twice, in runs whose length is the lines of a piece. All other copies are the
+//! device's, of blocks with the square of that number of elements.
 
 use std::{fmt, ops::Range};
 
@@ -33,8 +36,8 @@ use crate::{
     tables::unity,
 };
 
-/// Device memory in elements for each of a piece of the first step: three are on their way, with as much for their
-/// transposes and as scratch, and there are two tables of twiddles.
+/// Device memory in elements for each element of a piece of the first step. Three pieces are on their way, with the
+/// same memory for their transposes and as scratch. There are two tables of twiddles.
 const MEMORY: u64 = 3 * 3 + 2;
 
 /// log₂ of the least elements that are cut into pieces.
@@ -43,8 +46,8 @@ const MIN_LOG_N: u32 = 4;
 /// The fewest lines of a piece: shorter rows have less than the alignment of elements in host memory.
 const MIN_LINES: usize = 4;
 
-/// Bytes of a block that a piece of either step shares with one of the other, at least, if there are more blocks than
-/// these: each is a copy of its own.
+/// Least bytes of a block that a piece of either step shares with one of the other, if there are more blocks than
+/// these. Each block is a copy of its own.
 const MIN_BLOCK: usize = 4096;
 const FEW_BLOCKS: u128 = 4096;
 
@@ -89,10 +92,12 @@ impl<F: DeviceField + FftField> OutOfCore<F> {
     /// are best.
     ///
     /// # Errors
-    /// [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`; [`Error::TooLarge`] if 2^`log_n`
-    /// elements take half of the address space or more; [`Error::Device`] if `device_bytes` does not hold four columns
-    /// of √n elements with twiddles and scratch (for large n, enough columns for copies of 4 KiB), if device or pinned
-    /// host memory is exhausted, if kernels do not compile, or if the device fails.
+    /// - [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`.
+    /// - [`Error::TooLarge`] if 2^`log_n` elements take half of the address space or more.
+    /// - [`Error::Device`] if `device_bytes` does not hold four columns of √n elements with twiddles and scratch. For
+    ///   large n, it has to hold enough columns for copies of 4 KiB.
+    /// - [`Error::Device`] if device or pinned host memory is exhausted, if kernels do not compile, or if the device
+    ///   fails.
     pub fn new(device: &Device, log_n: u32, device_bytes: u64, secrecy: Secrecy) -> Result<Self> {
         if log_n > F::TWO_ADICITY {
             return Err(Error::TwoAdicity { expected: F::TWO_ADICITY, actual: log_n });
@@ -415,7 +420,7 @@ impl<F: DeviceField> StepTwiddles<F> {
         let len = rows * width;
         let mut now = device.alloc::<Mont<F>>(len)?;
         let mut step = device.alloc::<Mont<F>>(len)?;
-        // Column j is w^j to the powers k: from one column to twice as many, as rows that are transposed in the end.
+        // Column j is w^j to the powers k. Each step doubles the columns, as rows that are transposed in the end.
         vector.powers(F::ONE, F::ONE, step.view_mut(..rows)?)?;
         let mut done = 1;
         while done < width {

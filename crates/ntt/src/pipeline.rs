@@ -63,11 +63,16 @@ impl<'a, F: DeviceField + FftField> Pipeline<'a, F> {
     /// result.
     ///
     /// # Errors
-    /// [`Error::ZeroCoset`] if the transform is on the coset of 0; [`Error::TooLarge`] for 2^32 elements or more;
-    /// [`Error::Device`] if `host` has another length than `batch` transforms, or than whole matrices for a transform
-    /// of columns; if it does not allow both directions or belongs to another device; if scratch memory is exhausted;
-    /// or if the device fails. `host` is dropped then. Later calls return earlier results, except one that the device
-    /// failed to return.
+    /// - [`Error::ZeroCoset`] if the transform is on the coset of 0.
+    /// - [`Error::TooLarge`] for 2^32 elements or more.
+    /// - [`Error::Device`] if `host` has another length than `batch` transforms, or than whole matrices for a transform
+    ///   of columns.
+    /// - [`Error::Device`] if `host` does not allow both directions or belongs to another device.
+    /// - [`Error::Device`] if scratch memory is exhausted, or if the device fails.
+    ///
+    /// `host` is dropped then.
+    ///
+    /// Later calls return earlier results, except one that the device failed to return.
     pub fn forward_pinned(&mut self, host: HostBuffer) -> Result<Option<HostBuffer>> {
         self.run(host, Direction::Forward)
     }

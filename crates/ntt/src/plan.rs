@@ -81,9 +81,10 @@ impl<F: DeviceField + FftField> Ntt<F> {
     /// [`Transform::prepare`](crate::Transform::prepare) for others.
     ///
     /// # Errors
-    /// [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`; [`Error::TooLarge`] if `log_n` is
-    /// above 31; [`Error::Device`] if the tables do not fit the device's memory, if a kernel does not compile, or if
-    /// the device fails.
+    /// - [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`.
+    /// - [`Error::TooLarge`] if `log_n` is above 31.
+    /// - [`Error::Device`] if the tables do not fit the device's memory, if a kernel does not compile, or if the device
+    ///   fails.
     pub fn new(queue: impl Into<Queue>, log_n: u32) -> Result<Self> {
         Self::with_config(queue, log_n, NttConfig::default())
     }
@@ -91,9 +92,10 @@ impl<F: DeviceField + FftField> Ntt<F> {
     /// Makes a plan as [`Ntt::new`] does, with tables and passes of your choice.
     ///
     /// # Errors
-    /// [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`; [`Error::TooLarge`] if `log_n` is
-    /// above 31; [`Error::Device`] if the tables do not fit the device's memory, if a kernel does not compile, or if
-    /// the device fails.
+    /// - [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`.
+    /// - [`Error::TooLarge`] if `log_n` is above 31.
+    /// - [`Error::Device`] if the tables do not fit the device's memory, if a kernel does not compile, or if the device
+    ///   fails.
     pub fn with_config(queue: impl Into<Queue>, log_n: u32, config: NttConfig) -> Result<Self> {
         let queue = queue.into();
         let layout = Layout::new::<F>(queue.device().info(), log_n, config)?;
@@ -144,8 +146,8 @@ impl<F: DeviceField + FftField> Ntt<F> {
     /// passes.
     ///
     /// # Errors
-    /// [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`; [`Error::TooLarge`] if `log_n` is
-    /// above 31, or if the batch has 2^32 elements or more.
+    /// - [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`.
+    /// - [`Error::TooLarge`] if `log_n` is above 31, or if the batch has 2^32 elements or more.
     pub fn required_bytes(device: &Device, log_n: u32, batch: usize, config: NttConfig) -> Result<u64> {
         let layout = Layout::new::<F>(device.info(), log_n, config)?;
         let len = (batch as u64).saturating_mul(1 << log_n);

@@ -22,9 +22,10 @@ impl<F: DeviceField + FftField> Ntt<F> {
     /// transforms, a multiplication and an inverse transform, all without reordering.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if the product has more coefficients than [`Ntt::size`]; [`Error::Device`] if a factor lies
-    /// on another device, if memory for two vectors of [`Ntt::size`] elements, their scratch and the product is
-    /// exhausted, or if the device fails.
+    /// - [`Error::TooLarge`] if the product has more coefficients than [`Ntt::size`].
+    /// - [`Error::Device`] if a factor lies on another device, or if the device fails.
+    /// - [`Error::Device`] if memory for two vectors of [`Ntt::size`] elements, their scratch and the product is
+    ///   exhausted.
     pub fn product<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -119,9 +120,10 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
     /// default queue.
     ///
     /// # Errors
-    /// [`Error::TwoAdicity`] if the field has no root of unity of order 2^(`log_n` + `log_blowup`); [`Error::TooLarge`]
-    /// if that sum is above 31; [`Error::Device`] if the tables for 2^`log_n` elements do not fit the device's memory,
-    /// if a kernel does not compile, or if the device fails.
+    /// - [`Error::TwoAdicity`] if the field has no root of unity of order 2^(`log_n` + `log_blowup`).
+    /// - [`Error::TooLarge`] if that sum is above 31.
+    /// - [`Error::Device`] if the tables for 2^`log_n` elements do not fit the device's memory, if a kernel does not
+    ///   compile, or if the device fails.
     pub fn new(queue: impl Into<Queue>, log_n: u32, log_blowup: u32) -> Result<Self> {
         let queue = queue.into();
         Ntt::<F>::required_bytes(queue.device(), log_n.saturating_add(log_blowup), 1, NttConfig::default())?;
@@ -171,9 +173,11 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
     /// or of matrices, follow each other.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] for 2^32 results or more; [`Error::ZeroCoset`] if `generator` is 0; [`Error::Device`] unless
-    /// the length is a multiple of n, times the number of columns; if the values lie on another device; if memory is
-    /// exhausted; if a kernel does not compile at its first use; or if the device fails.
+    /// - [`Error::TooLarge`] for 2^32 results or more.
+    /// - [`Error::ZeroCoset`] if `generator` is 0.
+    /// - [`Error::Device`] unless the length is a multiple of n, times the number of columns.
+    /// - [`Error::Device`] if the values lie on another device, or if memory is exhausted.
+    /// - [`Error::Device`] if a kernel does not compile at its first use, or if the device fails.
     pub fn extend<'a>(
         &self,
         values: impl Into<View<'a, Mont<F>>>,

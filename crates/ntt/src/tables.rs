@@ -46,9 +46,9 @@ pub(crate) fn inverted<F: FftField>(x: F) -> F {
     x.inverse().unwrap_or(F::ONE)
 }
 
-/// The roots within passes as known constants, forward then inverse, and n⁻¹. Behind them stand what some kernels
-/// multiply by: the roots as factors of [`source::wgsl_lazy`], or where others are powers of two, both directions'
-/// roots all around the circle.
+/// The roots within passes as known constants, forward then inverse, and n⁻¹. Behind them stand further constants of
+/// some kernels. They are the roots as factors of [`source::wgsl_lazy`]. If other roots are powers of two, they are
+/// both directions' roots all around the circle.
 pub(crate) fn roots<F: DeviceField + FftField>(layout: &Layout) -> Result<Vec<u32>> {
     let root = unity::<F>(layout.log_roots())?;
     let roots = |count| {

@@ -53,9 +53,11 @@ impl<F: DeviceField + FftField> Ntt<F> {
     /// Evaluates each run of [`Ntt::size`] elements of `data` in place, natural order to natural order.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] for 2^32 elements or more; [`Error::Device`] if the length is no multiple of [`Ntt::size`],
-    /// if the data lies on another device, if scratch memory is exhausted, or if the device fails. The data is
-    /// unchanged then, unless the device failed between the passes.
+    /// - [`Error::TooLarge`] for 2^32 elements or more.
+    /// - [`Error::Device`] if the length is no multiple of [`Ntt::size`], or if the data lies on another device.
+    /// - [`Error::Device`] if scratch memory is exhausted, or if the device fails.
+    ///
+    /// The data is unchanged then, unless the device failed between the passes.
     pub fn forward<'d>(&self, data: impl Into<ViewMut<'d, Mont<F>>>) -> Result<()> {
         self.transform().forward(data)
     }
@@ -63,9 +65,11 @@ impl<F: DeviceField + FftField> Ntt<F> {
     /// Interpolates each run in place: the inverse of [`Ntt::forward`], n⁻¹ included.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] for 2^32 elements or more; [`Error::Device`] if the length is no multiple of [`Ntt::size`],
-    /// if the data lies on another device, if scratch memory is exhausted, or if the device fails. The data is
-    /// unchanged then, unless the device failed between the passes.
+    /// - [`Error::TooLarge`] for 2^32 elements or more.
+    /// - [`Error::Device`] if the length is no multiple of [`Ntt::size`], or if the data lies on another device.
+    /// - [`Error::Device`] if scratch memory is exhausted, or if the device fails.
+    ///
+    /// The data is unchanged then, unless the device failed between the passes.
     pub fn inverse<'d>(&self, data: impl Into<ViewMut<'d, Mont<F>>>) -> Result<()> {
         self.transform().inverse(data)
     }
@@ -171,10 +175,13 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     /// Evaluates each run of [`Ntt::size`] elements of `data`, in place.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] for 2^32 elements or more; [`Error::ZeroCoset`] if the generator of the coset is 0;
-    /// [`Error::Device`] if the length is no multiple of [`Ntt::size`], times the number of columns; if the data lies
-    /// on another device; if memory for scratch or tables is exhausted; if a kernel does not compile at its first use;
-    /// or if the device fails. The data is unchanged then, unless the device failed between the passes.
+    /// - [`Error::TooLarge`] for 2^32 elements or more.
+    /// - [`Error::ZeroCoset`] if the generator of the coset is 0.
+    /// - [`Error::Device`] if the length is no multiple of [`Ntt::size`], times the number of columns.
+    /// - [`Error::Device`] if the data lies on another device, or if memory for scratch or tables is exhausted.
+    /// - [`Error::Device`] if a kernel does not compile at its first use, or if the device fails.
+    ///
+    /// The data is unchanged then, unless the device failed between the passes.
     pub fn forward<'d>(&self, data: impl Into<ViewMut<'d, Mont<F>>>) -> Result<()> {
         self.run(data.into(), Direction::Forward)
     }
@@ -219,9 +226,13 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     /// transforms.
     ///
     /// # Errors
-    /// [`Error::Device`] if `host` is no whole number of elements, does not allow both directions, belongs to another
-    /// device or differs from `secrecy`, or if device memory for the data is exhausted. Otherwise it fails under the
-    /// conditions of [`Transform::forward`]. The host memory is dropped then.
+    /// [`Error::Device`] in these cases, and under the conditions of [`Transform::forward`]:
+    ///
+    /// - `host` is no whole number of elements, does not allow both directions, belongs to another device or differs
+    ///   from `secrecy`.
+    /// - Device memory for the data is exhausted.
+    ///
+    /// The host memory is dropped then.
     pub fn forward_pinned(&self, host: HostBuffer, secrecy: Secrecy) -> Result<HostBuffer> {
         self.run_pinned(host, secrecy, Direction::Forward)
     }
@@ -363,8 +374,8 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         Ok(())
     }
 
-    /// Checks the data and makes everything ready, unless nothing is to be done: in place, or for results that go
-    /// elsewhere, where they lie 2^`elsewhere` times as far from each other as one is long.
+    /// Checks the data and makes everything ready, unless nothing is to be done. The transform is in place, or its
+    /// results go elsewhere. There they lie 2^`elsewhere` times the length of one apart.
     pub(crate) fn ready(
         &self,
         data: View<'_, Mont<F>>,
@@ -424,9 +435,9 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
 /// with a transfer.
 const PIECES: usize = 8;
 
-/// Bytes side by side of such a block at the least, as each row of a copy takes time of its own: transforms of 2^16 and
-/// 2^20 elements of 32 bytes took 0.205 and 1.51 ms on an H200 with eight blocks of any width, 0.125 and 1.42 with
-/// these.
+/// Least bytes side by side of such a block, as each row of a copy takes time of its own. On an H200, transforms of
+/// 2^16 and 2^20 elements of 32 bytes took 0.205 and 1.51 ms with eight blocks of any width. With these blocks they
+/// took 0.125 and 1.42 ms.
 const MIN_RUN_BYTES: usize = 32 << 10;
 
 /// Elements that host memory holds in the device's form.
@@ -541,9 +552,9 @@ impl<F: DeviceField + FftField> Run<'_, F> {
             _ => unreachable!("passes read a source where there is one, and have scratch where they need it"),
         };
         args.extend(tables);
-        // SAFETY: lines are among those that cover exactly the elements of the source, of which the results lie in the
-        // data, and what lies between them in the scratch, at the distances given; rows and offsets of lines stay
-        // inside the tables.
+        // SAFETY: lines are among those that cover exactly the elements of the source. Their results lie in the data,
+        // and values between them in the scratch, at the distances given. Rows and offsets of lines stay inside the
+        // tables.
         Ok(unsafe { kernel.launch(self.queue, groups, &params, &mut args) }?)
     }
 }

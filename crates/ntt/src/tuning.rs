@@ -14,8 +14,8 @@ pub(crate) const MIN_LOG_TILE: u32 = 7;
 /// Largest tile of a CPU's thread: with the tables it should stay in the level 2 cache.
 const MAX_LOG_CPU_TILE: u32 = 12;
 
-/// log₂ of the lines side by side that a CPU's thread takes: two vectors of lanes. On a Xeon, passes of up to 2^8
-/// points with these took 0.8 of the time of passes of 2^10 points with 4 or 8 at 2^20 elements of 32 bytes.
+/// log₂ of the lines side by side that a CPU's thread takes: two vectors of lanes. The measure is 2^20 elements of 32
+/// bytes on a Xeon. Passes of up to 2^8 points with these took 0.8 of the time of passes of 2^10 points with 4 or 8.
 const LOG_CPU_RUN: u32 = 4;
 
 /// The same for elements of one word: bytes of a tile and side by side count, and these are short.
@@ -31,9 +31,9 @@ const RUN_BYTES: u32 = 128;
 /// The same for elements of one word: a tile has too few lines side by side for more.
 const RUN_BYTES_OF_WORDS: u32 = 64;
 
-/// The same for data that stays in the device's cache, where it is too little for more: one sector. For 2^16 and 2^18
-/// elements of 32 bytes, three passes with runs of 128 bytes took 24.7 and 60.7 µs on an H200, two passes with runs of
-/// 32 took 31.0 and 72.4.
+/// The same for data that stays in the device's cache, if it is too little for more: one sector. On an H200, 2^16 and
+/// 2^18 elements of 32 bytes took 24.7 and 60.7 µs in three passes with runs of 128 bytes. Two passes with runs of 32
+/// took 31.0 and 72.4.
 const CACHED_RUN_BYTES: u32 = 32;
 
 /// log₂ of the least elements of a tile that are split into rows and runs of [`RUN_BYTES`] in the device's cache.

@@ -68,8 +68,9 @@ impl<F: DeviceField + FftField> TwiddleTable<F> {
     /// [`Twiddles::TwoLevel`] is.
     ///
     /// # Errors
-    /// [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`; [`Error::TooLarge`] if `log_n` is
-    /// above 31; [`Error::Device`] if the kernel does not compile, if memory is exhausted, or if the device fails.
+    /// - [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`.
+    /// - [`Error::TooLarge`] if `log_n` is above 31.
+    /// - [`Error::Device`] if the kernel does not compile, if memory is exhausted, or if the device fails.
     pub fn new(queue: impl Into<Queue>, log_n: u32, method: Twiddles) -> Result<Self> {
         let queue = queue.into();
         let device = queue.device();
@@ -119,7 +120,7 @@ impl<F: DeviceField + FftField> TwiddleTable<F> {
         out.expect_len("a table of twiddles", self.size())?;
         let groups = u64::from(self.params.len).div_ceil(u64::from(self.kernel.spec().threads));
         let args = &mut [Arg::read(&self.powers), Arg::write(out)];
-        // SAFETY: exponents are below 2^log_n, for which there are powers, and `out` has as many elements.
+        // SAFETY: exponents are below 2^log_n, for which there are powers, and `out` has one element for each exponent.
         Ok(unsafe { self.kernel.launch(&self.queue, groups, &self.params, args) }?)
     }
 

@@ -105,10 +105,13 @@ impl<T: Element> GatherScatter<T> {
     /// Sets `out[i] = a[indices[i]]`, or the default value of `T::Host` if the index is beyond the end of `a`.
     ///
     /// # Errors
-    /// [`Error::Length`] unless there is an index for each output; [`Error::TooLarge`] for more than 2³² − 2¹⁶ elements
-    /// in `a` or `out`; [`Error::WrongDevice`] if one of the three or the queue is of another device. At the first use
-    /// [`Error::Compile`] if the kernel's source is refused and [`Error::Unavailable`] where the compiler is missing.
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is gone.
+    /// - [`Error::Length`] unless there is an index for each output.
+    /// - [`Error::TooLarge`] for more than 2³² − 2¹⁶ elements in `a` or `out`.
+    /// - [`Error::WrongDevice`] if one of the three or the queue is of another device.
+    /// - [`Error::Compile`] at the first use if the kernel's source is refused.
+    /// - [`Error::Unavailable`] at the first use where the compiler is missing.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is gone.
     pub fn gather<'a>(
         &self,
         a: impl Into<View<'a, T>>,
@@ -129,11 +132,14 @@ impl<T: Element> GatherScatter<T> {
     /// element.
     ///
     /// # Errors
-    /// [`Error::Length`] unless there is an index for each element of `a`; [`Error::TooLarge`] for more than 2³² − 2¹⁶
-    /// elements in `a` or `out`; [`Error::WrongDevice`] if one of the three or the queue is of another device;
-    /// [`Error::OutOfMemory`] if the device has no room for the scratch. At the first use [`Error::Compile`] if the
-    /// compiler refuses a kernel and [`Error::Unavailable`] if the compiler is missing. [`Error::Driver`] if a call of
-    /// the driver fails, [`Error::Lost`] if the device is gone.
+    /// - [`Error::Length`] unless there is an index for each element of `a`.
+    /// - [`Error::TooLarge`] for more than 2³² − 2¹⁶ elements in `a` or `out`.
+    /// - [`Error::WrongDevice`] if one of the three or the queue is of another device.
+    /// - [`Error::OutOfMemory`] if the device has no room for the scratch.
+    /// - [`Error::Compile`] at the first use if the compiler refuses a kernel.
+    /// - [`Error::Unavailable`] at the first use if the compiler is missing.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is gone.
     pub fn scatter<'a>(
         &self,
         a: impl Into<View<'a, T>>,
@@ -157,7 +163,7 @@ impl<T: Element> GatherScatter<T> {
         self.launch_gather(Mode::LastWriter, a, writers.as_view(), out)
     }
 
-    /// Of as many indices as outputs, in launches whose words 32 bits count.
+    /// Gathers by one index for each output, in launches whose words 32 bits count.
     fn launch_gather(&self, mode: Mode, a: View<'_, T>, indices: View<'_, u32>, mut out: ViewMut<'_, T>) -> Result<()> {
         let kernel = self.kernels.gather[mode as usize].get(&self.device, || gather_spec::<T>(mode))?;
         let words = const { words::<T>() };

@@ -11,8 +11,8 @@ use crate::{THREADS, checked_bits, checked_len, mask, source};
 /// The most bits of a digit that [`Histogram`] counts.
 pub const MAX_BITS: u32 = 16;
 
-/// Counters that a workgroup has: as many as the 16 KiB hold that every device has. Larger windows would let fewer
-/// workgroups share a multiprocessor; more windows read a chunk again, from cache.
+/// Counters of a workgroup; they fill the 16 KiB that every device has. Larger windows would let fewer workgroups share
+/// a multiprocessor. More windows read a chunk again, from cache.
 const WINDOW: u32 = 4096;
 
 /// Rows of counts for each unit that runs workgroups.
@@ -88,9 +88,10 @@ impl Histogram {
     /// Makes a plan on a queue (`&device` is its default one). Compiles the kernels.
     ///
     /// # Errors
-    /// [`Error::Compile`] if the compiler or the driver refuses a kernel, [`Error::Unavailable`] if the compiler is
-    /// missing and the disk cache has not the kernels, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`]
-    /// if the device is lost.
+    /// - [`Error::Compile`] if the compiler or the driver refuses a kernel.
+    /// - [`Error::Unavailable`] if the compiler is missing and the disk cache has not the kernels.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn new(queue: impl Into<Queue>) -> Result<Self> {
         let queue = queue.into();
         let (count, sum) = (Kernel::new(queue.device(), count_spec())?, Kernel::new(queue.device(), sum_spec())?);
@@ -113,11 +114,15 @@ impl Histogram {
     /// where bit 0 is the lowest. The output has 2^`bits.len()` elements, at most 2^[`MAX_BITS`].
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] if `bits` ends beyond bit 32 or before it starts, [`Error::TooLarge`] for more than
-    /// [`MAX_BITS`] bits or [`MAX_LEN`](crate::MAX_LEN) keys, [`Error::Length`] unless `out` has 2^`bits.len()`
-    /// elements, [`Error::WrongDevice`] if a view or the queue is of another device, [`Error::OutOfMemory`] if there is
-    /// no room for the scratch: with nothing written. [`Error::Driver`] if a call of the driver fails, [`Error::Lost`]
-    /// if the device is lost.
+    /// - [`Error::OutOfRange`] if `bits` ends beyond bit 32 or before it starts.
+    /// - [`Error::TooLarge`] for more than [`MAX_BITS`] bits or [`MAX_LEN`](crate::MAX_LEN) keys.
+    /// - [`Error::Length`] unless `out` has 2^`bits.len()` elements.
+    /// - [`Error::WrongDevice`] if a view or the queue is of another device.
+    /// - [`Error::OutOfMemory`] if there is no room for the scratch.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    ///
+    /// Nothing has been written then, unless a call of the driver failed or the device was lost.
     pub fn count<'a>(
         &self,
         keys: impl Into<View<'a, u32>>,

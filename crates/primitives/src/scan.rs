@@ -32,8 +32,8 @@ params! {
 
 /// Computes exclusive prefix sums of 32-bit integers modulo 2³².
 ///
-/// A first kernel adds tiles of 2048 elements, their sums are scanned in the same way, and a last kernel scans each
-/// tile from its offset: two reads and one write an element.
+/// A first kernel adds tiles of 2048 elements. The same scheme scans their sums. A last kernel scans each tile from its
+/// offset. An element takes two reads and one write.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
@@ -59,9 +59,10 @@ impl Scan {
     /// Makes a plan on a queue (`&device` is its default one). Compiles the kernels.
     ///
     /// # Errors
-    /// [`Error::Compile`] if the compiler or the driver refuses a kernel, [`Error::Unavailable`] if the compiler is
-    /// missing and the disk cache has not the kernels, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`]
-    /// if the device is lost.
+    /// - [`Error::Compile`] if the compiler or the driver refuses a kernel.
+    /// - [`Error::Unavailable`] if the compiler is missing and the disk cache has not the kernels.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn new(queue: impl Into<Queue>) -> Result<Self> {
         let queue = queue.into();
         let (sums, tiles) = (Kernel::new(queue.device(), sums_spec())?, Kernel::new(queue.device(), tiles_spec())?);
@@ -96,10 +97,14 @@ impl Scan {
     /// element more, the sum of all.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] if a view or the queue is of another device, [`Error::Length`] unless `out` has the
-    /// length of `input` or one element more, [`Error::TooLarge`] if it has more than [`MAX_LEN`](crate::MAX_LEN),
-    /// [`Error::OutOfMemory`] if there is no room for the scratch: with nothing written to `out`. [`Error::Driver`] if
-    /// a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// - [`Error::WrongDevice`] if a view or the queue is of another device.
+    /// - [`Error::Length`] unless `out` has the length of `input` or one element more.
+    /// - [`Error::TooLarge`] if it has more than [`MAX_LEN`](crate::MAX_LEN).
+    /// - [`Error::OutOfMemory`] if there is no room for the scratch.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    ///
+    /// Nothing has been written to `out` then, unless a call of the driver failed or the device was lost.
     pub fn exclusive<'a>(&self, input: impl Into<View<'a, u32>>, out: impl Into<ViewMut<'a, u32>>) -> Result<()> {
         let (input, out) = (input.into(), out.into());
         let device = self.queue.expect_device(self.sums.device())?.device();

@@ -27,9 +27,12 @@ const THREADS_PER_UNIT: usize = 2048;
 /// The identity's device form is all zero bytes.
 ///
 /// # Safety
-/// Kernels are made of its [`source`](Monoid::source), and are launched on that promise: the functions and accessors of
-/// the text touch no memory but that of their arguments and of the elements that are asked for, the type `M` has
-/// [`Element::BYTES`] bytes, a multiple of 4 that is one of [`binding_type`](Monoid::binding_type) too, and they end.
+/// Kernels are made of its [`source`](Monoid::source), and a launch relies on these promises:
+///
+/// - The functions and accessors of the text end.
+/// - They touch no memory but their arguments and the elements that they are asked for.
+/// - The type `M` has [`Element::BYTES`] bytes. This is a multiple of 4 and of the size of
+///   [`binding_type`](Monoid::binding_type).
 pub unsafe trait Monoid: Send + Sync + 'static {
     /// The values in buffers, of a multiple of 4 bytes.
     type Element: Element;
@@ -76,9 +79,9 @@ params! {
 
 /// Adds the values with equal keys, for sorted keys.
 ///
-/// Equal slices divide the work whatever the keys are, so that one segment with all values takes as long as many small
-/// ones. A thread adds a slice. It writes the sums of the segments inside, and leaves its parts of the first and the
-/// last segment to the next level, a shorter vector of the same kind.
+/// Equal slices divide the work whatever the keys are: one segment with all values takes no longer than many small
+/// ones. A thread adds a slice. It writes the sums of the segments inside. Its parts of the first and the last segment
+/// go to the next level, a shorter vector of the same kind.
 pub struct SegmentedSum<M> {
     queue: Queue,
     kernel: Arc<Kernel<Params>>,
@@ -89,9 +92,10 @@ impl<M: Monoid> SegmentedSum<M> {
     /// Makes a plan on a queue (`&device` is its default one). Compiles the kernel.
     ///
     /// # Errors
-    /// [`Error::Compile`] if the compiler or the driver refuses the kernel, [`Error::Unavailable`] if the compiler is
-    /// missing and the disk cache has not the kernel, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`]
-    /// if the device is lost.
+    /// - [`Error::Compile`] if the compiler or the driver refuses the kernel.
+    /// - [`Error::Unavailable`] if the compiler is missing and the disk cache has not the kernel.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn new(queue: impl Into<Queue>) -> Result<Self> {
         let queue = queue.into();
         let kernel = Arc::new(Kernel::new(queue.device(), Self::spec())?);
@@ -149,12 +153,17 @@ impl<M: Monoid> SegmentedSum<M> {
     /// The keys must be in ascending order; otherwise the sums are unspecified.
     ///
     /// # Errors
-    /// [`Error::Length`] unless there is a value for each key, [`Error::WrongDevice`] if a view or the queue is of
-    /// another device, [`Error::TooLarge`] for more than [`MAX_LEN`](crate::MAX_LEN) keys or sums, or if adding the
-    /// fewest values that a thread takes exceeds the loop iterations that the device allows, [`Error::SecretInput`] if
-    /// keys or values are secret and `out` is not: with nothing written. [`Error::OutOfMemory`] if there is no room for
-    /// the scratch, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost: `out` may
-    /// have some of the sums then.
+    /// - [`Error::Length`] unless there is a value for each key.
+    /// - [`Error::WrongDevice`] if a view or the queue is of another device.
+    /// - [`Error::TooLarge`] for more than [`MAX_LEN`](crate::MAX_LEN) keys or sums. Also if the loop for the fewest
+    ///   values of a thread exceeds the iterations that the device allows.
+    /// - [`Error::SecretInput`] if keys or values are secret and `out` is not.
+    /// - [`Error::OutOfMemory`] if there is no room for the scratch.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    ///
+    /// After [`Error::OutOfMemory`], [`Error::Driver`] and [`Error::Lost`] `out` may have some of the sums. After any
+    /// other error nothing has been written.
     pub fn reduce<'a>(
         &self,
         keys: impl Into<View<'a, u32>>,
@@ -289,8 +298,8 @@ fn store<M: Monoid>(out: &mut [u32], start: usize, key: u32, sum: &M::Value) {
     }
 }
 
-/// Adds a slice that is not empty: stores the sums of the segments between its first and its last, and gives those
-/// two; if they are one, the second sum is the identity.
+/// Adds a slice that is not empty. It stores the sums of the segments between the first and the last, and returns those
+/// two. If they are one, the second sum is the identity.
 fn add_slice<M: Monoid>(keys: &[u32], values: &[u32], store: &mut impl FnMut(u32, &M::Value)) -> [(u32, M::Value); 2] {
     let mut head = None;
     let (mut key, mut sum) = (keys[0], M::zero());

@@ -93,8 +93,8 @@ params! {
 
 /// Sorts 32-bit keys, each with a 32-bit value, by any range of the keys' bits, stably.
 ///
-/// It sorts by one digit after the other from the lowest on (least significant digit first), between the given buffers
-/// and others of the same lengths. The time depends on the keys only through caches.
+/// It sorts by one digit after the other from the lowest on (least significant digit first). The pairs move between the
+/// given buffers and others of the same lengths. The time depends on the keys only through caches.
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_backend::Error> {
@@ -127,9 +127,10 @@ impl RadixSort {
     /// the kernels.
     ///
     /// # Errors
-    /// [`Error::Compile`] if the compiler or the driver refuses a kernel, [`Error::Unavailable`] if the compiler is
-    /// missing and the disk cache has not the kernels, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`]
-    /// if the device is lost.
+    /// - [`Error::Compile`] if the compiler or the driver refuses a kernel.
+    /// - [`Error::Unavailable`] if the compiler is missing and the disk cache has not the kernels.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn new(queue: impl Into<Queue>) -> Result<Self> {
         Self::with_config(queue, RadixSortConfig::default())
     }
@@ -139,9 +140,10 @@ impl RadixSort {
     /// ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)), it refuses more than some 60,000 keys.
     ///
     /// # Errors
-    /// [`Error::Compile`] if the compiler or the driver refuses a kernel, [`Error::Unavailable`] if the compiler is
-    /// missing and the disk cache has not the kernels, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`]
-    /// if the device is lost.
+    /// - [`Error::Compile`] if the compiler or the driver refuses a kernel.
+    /// - [`Error::Unavailable`] if the compiler is missing and the disk cache has not the kernels.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn with_config(queue: impl Into<Queue>, config: RadixSortConfig) -> Result<Self> {
         let queue = queue.into();
         let device = queue.device();
@@ -216,14 +218,18 @@ impl RadixSort {
     /// these bits keep their order.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] if `bits` ends beyond bit 32 or before it starts, [`Error::Length`] unless there is a
-    /// value for each key, [`Error::WrongDevice`] if a view or the queue is of another device, [`Error::TooLarge`] for
-    /// more than [`MAX_LEN`](crate::MAX_LEN) keys, or for [`SortMethod::Sweep`] with more than one workgroup alone may
-    /// go through: before anything is moved. [`Error::OutOfMemory`] if there is no room for the scratch,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost: after the first pass,
-    /// the buffers hold the pairs in some order, or what the device left.
+    /// - [`Error::OutOfRange`] if `bits` ends beyond bit 32 or before it starts.
+    /// - [`Error::Length`] unless there is a value for each key.
+    /// - [`Error::WrongDevice`] if a view or the queue is of another device.
+    /// - [`Error::TooLarge`] for more than [`MAX_LEN`](crate::MAX_LEN) keys. Also for [`SortMethod::Sweep`] with more
+    ///   keys than one workgroup alone may go through.
+    /// - [`Error::OutOfMemory`] if there is no room for the scratch.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     ///
-    /// If a view is not a whole buffer, an odd number of digits takes one more copy of the pairs at the end.
+    /// The checks come before anything is moved. If the device fails after the first pass, the buffers hold the pairs
+    /// in some order, or what the device left. If a view is not a whole buffer, an odd number of digits takes one more
+    /// copy of the pairs at the end.
     pub fn sort<'a>(
         &self,
         keys: impl Into<ViewMut<'a, u32>>,

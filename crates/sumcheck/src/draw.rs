@@ -30,8 +30,8 @@ pub(crate) fn shared_bytes<E: DeviceField>(degree: usize) -> u32 {
     source::tile_bytes::<E>(2 * degree as u32 + 1) + drawn as u32
 }
 
-/// Whether kernels can draw challenges of `E` for messages of `degree` elements: a thread makes each as an element,
-/// another one as an integer, and coefficients come from one block of output.
+/// Whether kernels can draw challenges of `E` for messages of `degree` elements. One thread makes a challenge as an
+/// element, another one as an integer. Its coefficients come from one block of output.
 pub(crate) fn can<E: DeviceField>(degree: usize) -> bool {
     let (threads, extension) = (threads::<E>() as usize, E::extension_degree() as usize);
     2 * degree <= threads && blocks::<E>() == 1 && extension * lanes::<E>() < threads
@@ -217,9 +217,9 @@ pub(crate) fn body<E: DeviceField>(
     challenge
 }
 
-/// What makes messages of values: first, for each round, what its sum and its first value count in each coefficient of
-/// X to X^degree, then what the values at 2, 3, … and infinity do in any round. Each first as factors of elements, then
-/// so that products are the integers of coefficients.
+/// Columns that make messages of values. For each round come the factors of its sum and of its first value in each
+/// coefficient of X to X^degree. Then come the factors of the values at 2, 3, … and infinity, for any round. Each
+/// stands twice: as an element, and so that its products are the integers of coefficients.
 pub(crate) struct Interpolation<E> {
     /// The columns of what values at 0, at 1, and the others, count.
     columns: Vec<Vec<E>>,
@@ -243,8 +243,8 @@ impl<E: DeviceField> Interpolation<E> {
         Self { columns: (0..=degree).map(column).collect(), integer: E::load(&one) }
     }
 
-    /// Those of rounds with these weights at 0 and 1, whose sum is w₀ q(0) + w₁ q(1); in the first one, q may be known
-    /// to be 0 at both.
+    /// Those of rounds with these weights at 0 and 1, whose sum is w₀ q(0) + w₁ q(1). In the first round, q may be
+    /// known to be 0 at both.
     pub(crate) fn lines(&self, weights: &[[E; 2]], zero: bool, out: &mut Vec<E>) {
         let mut inverses: Vec<E> = weights.iter().map(|[_, w1]| *w1).collect();
         ark_ff::batch_inversion(&mut inverses);

@@ -137,8 +137,8 @@ pub enum Refused {
         /// The number of the element, from 0 on.
         index: usize,
     },
-    /// The values of the tables do not give the value that the rounds lead to: the claim is false, or the transcript is
-    /// in another state than the prover's was.
+    /// The values of the tables do not give the value that the rounds lead to. Either the claim is false, or the
+    /// transcript is in another state than the prover's was.
     #[error("the values of the tables do not lead to the claimed sum")]
     Final,
 }

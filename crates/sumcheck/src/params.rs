@@ -9,9 +9,9 @@ const THREADS: u32 = 256;
 /// Workgroup memory that every device has.
 const TILE_BYTES: u32 = 16 << 10;
 
-/// Chunks of a round at most, if the limit on loop iterations allows that: on a GPU of 132
-/// multiprocessors this many workgroups of 256 threads fill it twice. Each of the next round goes through the sums of
-/// all, so fewer are better.
+/// Chunks of a round at most, if the limit on loop iterations allows that. On a GPU of 132 multiprocessors, this number
+/// of workgroups of 256 threads fills it twice. Each workgroup of the next round goes through the sums of all, so fewer
+/// are better.
 pub(crate) const MAX_CHUNKS: u32 = 512;
 
 /// log₂ of the pairs from which on one workgroup does all rounds that are left in one launch.

@@ -1,9 +1,9 @@
 //! The operations of a round on one pair of points, as a program that every backend carries out.
 //!
 //! A pair is two points of the remaining cube that differ in the variable of the round. Each table has two elements for
-//! it, or four where it is folded by the last challenge first. Between them it is a line, lo + X (hi − lo), and the
-//! round needs the sum over all pairs of the expression of these lines at some X. At infinity that is the coefficient
-//! of X^degree, for which terms of lower degree are left out.
+//! it, or four if it is folded by the last challenge first. Between them it is a line, lo + X (hi − lo). The round
+//! needs the sum over all pairs of the expression of these lines at some X. At infinity that is the coefficient of
+//! X^degree, which leaves out terms of lower degree.
 
 use std::ops::Range;
 
@@ -252,8 +252,8 @@ impl Fold {
     }
 }
 
-/// The steps of the homogeneous part of the degree that the way in which the expression is built allows: with columns
-/// for their lines' slopes, its value is the coefficient of X^degree.
+/// The steps of the homogeneous part of the degree that the structure of the expression allows. With the slopes of the
+/// lines as columns, its value is the coefficient of X^degree.
 fn top_of(steps: &[Step]) -> Vec<Step> {
     let mut degrees: Vec<u64> = Vec::with_capacity(steps.len());
     for step in steps {

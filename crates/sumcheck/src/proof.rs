@@ -24,8 +24,8 @@ pub struct Proof<E> {
 pub struct SubClaim<E> {
     /// The coordinates of the bound variables: by variable after all rounds, by round after some.
     pub point: Vec<E>,
-    /// The claimed sum of the expression over the remaining variables, weighted by their factors of the weight; after
-    /// all rounds, the value of the expression at the point.
+    /// The claimed sum of the expression over the remaining variables, weighted by their factors of the weight. After
+    /// all rounds, it is the value of the expression at the point.
     pub value: E,
     /// The claimed value of each table at the point; the expression of them is `value`. None after some of the rounds.
     pub tables: Vec<E>,
@@ -34,8 +34,8 @@ pub struct SubClaim<E> {
 }
 
 impl<E: DeviceField> Proof<E> {
-    /// Encodes the proof as its elements one after the other, those of the rounds first: each coefficient as an integer
-    /// below the prime, in little-endian order, of 4 bytes for each 32 bits that the prime has or begins.
+    /// Encodes the proof as its elements one after the other, those of the rounds first. Each coefficient is an integer
+    /// below the prime, in little-endian order. It has 4 bytes for each 32 bits that the prime has or begins.
     pub fn to_bytes(&self) -> Vec<u8> {
         let rounds = self.rounds.iter().flat_map(|round| bytes_of(round));
         rounds.chain(bytes_of(&self.values)).collect()
@@ -44,8 +44,9 @@ impl<E: DeviceField> Proof<E> {
     /// Decodes a proof of the first `rounds` rounds of a statement from the bytes of [`Proof::to_bytes`].
     ///
     /// # Errors
-    /// [`Refused::Shape`] if there are more rounds than the statement has variables, or another number of bytes than
-    /// these rounds take; [`Refused::NotCanonical`] for an integer that is not below the prime.
+    /// - [`Refused::Shape`] if there are more rounds than the statement has variables, or another number of bytes than
+    ///   these rounds take.
+    /// - [`Refused::NotCanonical`] for an integer that is not below the prime.
     pub fn from_bytes(statement: &Statement<E>, rounds: usize, bytes: &[u8]) -> Result<Self, Refused> {
         let (each, degree) = (element_bytes::<E>(), statement.degree());
         let values = if rounds == statement.num_vars() { statement.tables() } else { 0 };
@@ -68,11 +69,12 @@ impl<E: DeviceField> Statement<E> {
     /// Checks a proof of all rounds that the sum is `claim`, with a transcript in the state in which the prover's was.
     ///
     /// # Errors
-    /// [`Refused::Shape`] unless the proof has the rounds, degree and values of this statement, or if constants of the
-    /// statement or coordinates of its point are missing or too many; [`Refused::ZeroCheckClaim`] for a zero-check with
-    /// a claim that is not 0; [`Refused::SmallChallenges`] if challenges give the statement fewer bits of soundness
-    /// than [`MIN_SOUNDNESS_BITS`](crate::MIN_SOUNDNESS_BITS), unless it allows that; [`Refused::Final`] if the proof
-    /// does not lead from the claim to its values.
+    /// - [`Refused::Shape`] unless the proof has the rounds, degree and values of this statement. Also if constants of
+    ///   the statement or coordinates of its point are missing or too many.
+    /// - [`Refused::ZeroCheckClaim`] for a zero-check with a claim that is not 0.
+    /// - [`Refused::SmallChallenges`] if challenges give the statement fewer bits of soundness than
+    ///   [`MIN_SOUNDNESS_BITS`](crate::MIN_SOUNDNESS_BITS), unless it allows that.
+    /// - [`Refused::Final`] if the proof does not lead from the claim to its values.
     pub fn verify(
         &self,
         claim: E,

@@ -62,18 +62,20 @@ pub struct ProverOutput<E: DeviceField> {
 /// A prover for statements about an expression, on one device.
 ///
 /// Each round is one launch: it binds the tables to the last challenge, evaluates the round's polynomial and adds up in
-/// each workgroup. With n variables, k tables over a field of b bytes and an expression of degree d, n rounds read 4 k
-/// b 2ⁿ bytes and write 2 k b 2ⁿ at most. The first round reads the tables once and binds nothing. Binding takes k 2ⁿ
-/// multiplications, and the values of the expression d 2ⁿ times its own.
+/// each workgroup.
+///
+/// Take n variables, k tables over a field of b bytes and an expression of degree d. Then n rounds read at most
+/// 4·k·b·2ⁿ bytes and write 2·k·b·2ⁿ. The first round reads the tables once and binds nothing. Binding takes k·2ⁿ
+/// multiplications. The values of the expression take d·2ⁿ times its own.
 ///
 /// Challenges and bound tables are of `E`. The statement's tables are over `T`, which is `E` or the prime field right
 /// below it.
 ///
-/// A false claim passes with a probability of at most (n d + t + m − 1) / |`E`| in one try; [`Statement`] defines t and
+/// A false claim passes with a probability of at most (n d + t + m − 1) / |`E`| in one try. [`Statement`] defines t and
 /// m, and the bound below which a statement is refused.
 ///
 /// The protocol is that of Lund, Fortnow, Karloff and Nisan, "Algebraic methods for interactive proof systems", Journal
-/// of the ACM 39 (1992); [`Statement`] defines the messages.
+/// of the ACM 39 (1992). [`Statement`] defines the messages.
 pub struct Sumcheck<E, T = E> {
     /// The device of the kernels, which are compiled later. A queue of another device is refused.
     device: Device,
@@ -91,9 +93,10 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
     /// Kernels are compiled when they are first needed, or all at once by [`Sumcheck::prepare`].
     ///
     /// # Errors
-    /// [`Error::Degree`] if the expression has no column, or a degree above [`MAX_DEGREE`](crate::MAX_DEGREE) or not
-    /// below the characteristic; [`Error::UnusedColumn`] if it leaves out a column before its last one;
-    /// [`Error::Field`] if `T` is neither `E` nor the prime field right below it.
+    /// - [`Error::Degree`] if the expression has no column, or a degree above [`MAX_DEGREE`](crate::MAX_DEGREE) or not
+    ///   below the characteristic.
+    /// - [`Error::UnusedColumn`] if it leaves out a column before its last one.
+    /// - [`Error::Field`] if `T` is neither `E` nor the prime field right below it.
     pub fn new(queue: impl Into<Queue>, expression: &Expression) -> Result<Self> {
         Self::with_config(queue, expression, SumcheckConfig::default())
     }
@@ -140,15 +143,19 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
     /// [`Order::LsbFirst`](crate::Order::LsbFirst), if `T` is `E`.
     ///
     /// # Errors
-    /// [`Error::OtherExpression`] if the statement is about another expression than the prover's;
-    /// [`Error::ZeroCheckClaim`] for a zero-check with a claim that is not 0; [`Error::SmallChallenges`] if challenges
-    /// give the statement fewer bits of soundness than [`MIN_SOUNDNESS_BITS`](crate::MIN_SOUNDNESS_BITS), unless it
-    /// allows that; [`Error::FalseClaim`] if the configuration asks for that check and the sum is another;
-    /// [`Error::Degenerate`] by [`Strategy::Textbook`] and [`Strategy::FromClaim`], if the weight is 0 at a challenge.
-    /// [`Error::Device`] with the device's error inside: `Length` unless there is a table for each column, an element
-    /// for each point, and the statement's numbers of constants and coordinates, or if a weight as a table over a prime
-    /// field below makes more tables than a kernel can bind; `WrongDevice` if a table or the queue belongs to another
-    /// device; `OutOfMemory`, `Compile` or a failure of the device.
+    /// - [`Error::OtherExpression`] if the statement is about another expression than the prover's.
+    /// - [`Error::ZeroCheckClaim`] for a zero-check with a claim that is not 0.
+    /// - [`Error::SmallChallenges`] if challenges give the statement fewer bits of soundness than
+    ///   [`MIN_SOUNDNESS_BITS`](crate::MIN_SOUNDNESS_BITS), unless it allows that.
+    /// - [`Error::FalseClaim`] if the configuration asks for that check and the sum is another.
+    /// - [`Error::Degenerate`] by [`Strategy::Textbook`] and [`Strategy::FromClaim`], if the weight is 0 at a
+    ///   challenge.
+    /// - [`Error::Device`] with `Length` inside unless there is a table for each column and an element for each point.
+    ///   Also unless the statement's numbers of constants and coordinates match.
+    /// - [`Error::Device`] with `Length` inside if a weight as a table over a prime field below makes more tables than
+    ///   a kernel can bind.
+    /// - [`Error::Device`] with `WrongDevice` inside if a table or the queue belongs to another device.
+    /// - [`Error::Device`] with `OutOfMemory`, `Compile` or a failure of the device inside.
     pub fn prove<'a>(
         &self,
         statement: &Statement<E>,
@@ -176,9 +183,9 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         self.run(statement, rounds, TablePlace::Given(tables), claim, transcript)
     }
 
-    /// Proves as [`Sumcheck::prove`] does, with tables that are not needed any more: they are folded where they lie, if
-    /// variables are bound from the highest and elements are those of challenges, so that the proof takes hardly any
-    /// more memory; else they are dropped once they are folded.
+    /// Proves as [`Sumcheck::prove`] does, with tables that are not needed any more. They are folded where they lie, if
+    /// variables are bound from the highest and elements are those of challenges. The proof then takes hardly any more
+    /// memory. Else they are dropped once they are folded.
     ///
     /// # Errors
     /// Those of [`Sumcheck::prove`], about the statement, the tables, the claim and the device. The tables are dropped
@@ -197,10 +204,12 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
     /// Computes the weighted sum itself in one pass over the tables.
     ///
     /// # Errors
-    /// [`Error::OtherExpression`] if the statement is about another expression than the prover's. [`Error::Device`]
-    /// with `Length` inside for a zero-check, whose weight has no point before its proof, and if the number or length
-    /// of tables, constants or coordinates does not match the statement; with `WrongDevice` if a table or the queue
-    /// belongs to another device; or with a failure of the device.
+    /// - [`Error::OtherExpression`] if the statement is about another expression than the prover's.
+    /// - [`Error::Device`] with `Length` inside for a zero-check, whose weight has no point before its proof.
+    /// - [`Error::Device`] with `Length` inside if the number or length of tables, constants or coordinates does not
+    ///   match the statement.
+    /// - [`Error::Device`] with `WrongDevice` inside if a table or the queue belongs to another device.
+    /// - [`Error::Device`] with a failure of the device inside.
     pub fn sum<'a>(&self, statement: &Statement<E>, tables: &[impl Into<View<'a, Mont<T>>> + Copy]) -> Result<E> {
         let tables = self.given(statement, tables)?;
         let point = match statement.weight_of() {

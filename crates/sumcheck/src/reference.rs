@@ -40,8 +40,8 @@ pub fn sum<E: DeviceField>(statement: &Statement<E>, tables: &[Vec<E>], point: O
     (0..1 << statement.num_vars()).map(|x| weight(x) * value(x)).sum()
 }
 
-/// Proves the first `rounds` rounds, round by round from the definition: each polynomial by its values at 0 to degree,
-/// each of these by the sum over all points of the cube that is left. Also gives the challenges.
+/// Proves the first `rounds` rounds, round by round from the definition. Each polynomial comes from its values at 0 to
+/// degree, and each value from the sum over all points of the remaining cube. Also gives the challenges.
 ///
 /// # Panics
 /// If tables, constants or coordinates are missing or of the wrong length.

@@ -22,13 +22,13 @@ mod wgsl;
 
 pub(crate) use wgsl::wgsl_lift;
 
-/// Points of a round up to which one workgroup does the last ones: that kernel has the expression once for each point,
-/// and takes NVRTC 1 s for 8 points of a power of degree 8, 7 s for 16 of degree 16, and four minutes for 32.
+/// Most points of a round for which one workgroup does the last rounds. That kernel has the expression once for each
+/// point. NVRTC takes 1 s for 8 points of a power of degree 8, 7 s for 16 of degree 16, and four minutes for 32.
 const MAX_TAIL_POINTS: usize = 12;
 
-/// Multiplications from which on a kernel in WGSL has the expression once in its text for all points of a round and not
-/// once for each: compilers take more than twice the time for twice the text. On Mesa's llvmpipe, 200 products of
-/// degree 6 over Goldilocks took 10 to 20 s a kernel when they stood there six times.
+/// Multiplications from which on a kernel in WGSL has the expression once in its text for all points of a round.
+/// Compilers take more than twice the time for twice the text. On Mesa's llvmpipe, 200 products of degree 6 over
+/// Goldilocks took 10 to 20 s a kernel when they stood there six times.
 const WGSL_PARTS: usize = 64;
 
 /// Names of tables that have a binding of their own.

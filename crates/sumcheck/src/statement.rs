@@ -49,28 +49,34 @@ pub enum Weight<E> {
     ZeroCheck,
 }
 
-/// A claim about a sum, without the tables and the sum itself: Σ w(x) · e(T₀(x), T₁(x), …) over all x ∈ {0, 1}ⁿ, for an
-/// expression e with the multilinear table T_i for column i, and a weight w.
+/// A claim about a sum, without the tables and the sum itself: Σ w(x) · e(T₀(x), T₁(x), …) over all x ∈ {0, 1}ⁿ. The
+/// expression e has the multilinear table T_i for column i, and w is a weight.
 ///
 /// The verifier makes the statement itself, so that the number of variables and the degree never come from a proof.
 ///
-/// The proof has for each round the polynomial q of the degree d of the expression that sums the expression over the
-/// variables that are not bound yet, weighted by the factor of w for these, where the variable of the round is X: its
-/// coefficients of X to X^d. The constant one follows from what the sum has to be: q(0) + q(1) without a weight, and (1
-/// − p) q(0) + p q(1) with eq at a point of coordinate p. The factor of eq in X itself, which is linear and known, is
-/// left out, as in Gruen's "Some improvements for the PIOP for ZeroCheck", 2024, and with it the factors of the
-/// variables before: q at the challenge is the sum of the next round. So a round is `degree` elements and q has one
-/// degree less than with eq as a factor.
+/// The proof has a polynomial q of degree d for each round, where d is the degree of the expression. Let X be the
+/// variable of the round. The value q(X) is the sum of the expression over the variables that are not bound yet. The
+/// factor of w for these variables is its weight. The proof has the coefficients of X to X^d.
+///
+/// The constant one follows from the known sum. That sum is q(0) + q(1) without a weight, and (1 − p) q(0) + p q(1)
+/// with eq at a point of coordinate p. The factor of eq in X itself is linear and known. It is left out, as in Gruen's
+/// "Some improvements for the PIOP for ZeroCheck", 2024. The factors of the variables before are left out too: q at the
+/// challenge is the sum of the next round. So a round is `degree` elements, and q has one degree less than with eq as a
+/// factor.
 ///
 /// # Soundness
-/// A prover of a false claim is believed with a probability of at most (n d + t + m − 1) / |F| for challenges that are
-/// drawn at random: n variables, the degree d of the expression, t = n for a zero-check, whose point is drawn, and else
-/// 0, m statements that [`Statement::batch`] joined, and 1 where it joined none, and the field F of challenges with |F|
-/// elements, which is `E`. A prover that computes the challenges by a hash can try once for each hash: N hashes have
-/// N times the chance. So a field of 31 bits with d = 3 costs a false claim of 20 variables 2^25 hashes, which is no
-/// proof. A statement that gives fewer bits than [`MIN_SOUNDNESS_BITS`] is refused by provers, verifiers and
-/// [`Statement::batch`]: take an extension of the field of the tables for challenges, such as one of degree 4 over 31
-/// bits and of degree 2 over Goldilocks. The point of [`Weight::Eq`] is the caller's, and no part of the formula.
+/// A false claim is accepted with a probability of at most (n d + t + m − 1) / |F| if challenges are random:
+///
+/// - n is the number of variables, and d the degree of the expression.
+/// - t = n for a zero-check, whose point is drawn, and else 0.
+/// - m is the number of statements that [`Statement::batch`] joined, or 1.
+/// - F is the field of challenges, `E`, with |F| elements.
+///
+/// A prover that computes the challenges by a hash can try once for each hash: N hashes have N times the chance. So a
+/// field of 31 bits with d = 3 costs a false claim of 20 variables 2^25 hashes, which is no proof. Provers, verifiers
+/// and [`Statement::batch`] refuse a statement that gives fewer bits than [`MIN_SOUNDNESS_BITS`]. Take an extension of
+/// the tables' field for challenges, such as one of degree 4 over 31 bits and of degree 2 over Goldilocks. The point of
+/// [`Weight::Eq`] is the caller's, and no part of the formula.
 #[derive(Clone, Debug)]
 pub struct Statement<E> {
     num_vars: usize,
@@ -92,9 +98,10 @@ impl<E: DeviceField> Statement<E> {
     /// that it names: in `a * 0 + b`, any value of a is accepted.
     ///
     /// # Errors
-    /// [`Error::Variables`] for no variable or more than [`MAX_VARIABLES`]; [`Error::Degree`] if the expression has no
-    /// column, or a degree above [`MAX_DEGREE`] or not below the characteristic; [`Error::UnusedColumn`] if it leaves
-    /// out a column before its last one.
+    /// - [`Error::Variables`] for no variable or more than [`MAX_VARIABLES`].
+    /// - [`Error::Degree`] if the expression has no column, or a degree above [`MAX_DEGREE`] or not below the
+    ///   characteristic.
+    /// - [`Error::UnusedColumn`] if it leaves out a column before its last one.
     pub fn new(num_vars: usize, expression: &Expression) -> Result<Self> {
         if num_vars == 0 || num_vars > MAX_VARIABLES {
             return Err(Error::Variables { expected: MAX_VARIABLES, actual: num_vars });
@@ -223,12 +230,19 @@ impl<E: DeviceField> Statement<E> {
     /// Binds the transcript to the statement and the claim, and gives the point of the weight, drawn from the
     /// transcript for a zero-check.
     ///
-    /// The message is: the expression's digest; the numbers of variables, of tables, of rounds and the degree, 0 or 1
-    /// for [`Order::MsbFirst`] or [`Order::LsbFirst`], and 0, 1 or 2 for the weight, each as 4 bytes in little-endian
-    /// order; the degree of the field over its prime field, as 4 bytes, and the prime; for each field of the tower
-    /// above that, from the lowest on, its degree over the prime field, as 4 bytes, and what X^n is
-    /// ([`DeviceField::tower`]); the number of constants, as 4 bytes, and these; the point of the weight, if one is
-    /// given; and the claim. Elements are as in proofs, and coefficients as in elements.
+    /// The message has these parts, one after the other:
+    ///
+    /// - the expression's digest;
+    /// - the numbers of variables, of tables, of rounds and the degree, each as 4 bytes in little-endian order;
+    /// - 0 or 1 for [`Order::MsbFirst`] or [`Order::LsbFirst`], and 0, 1 or 2 for the weight, in the same form;
+    /// - the degree of the field over its prime field, as 4 bytes, and the prime;
+    /// - for each field of the tower above that, from the lowest on, its degree over the prime field, as 4 bytes, and
+    ///   X^n ([`DeviceField::tower`]);
+    /// - the number of constants, as 4 bytes, and these;
+    /// - the point of the weight, if one is given;
+    /// - the claim.
+    ///
+    /// Elements are as in proofs, and coefficients as in elements.
     pub(crate) fn begin(&self, claim: E, rounds: usize, transcript: &mut dyn Transcript<E>) -> Option<Vec<E>> {
         transcript.absorb(&self.message(claim, rounds));
         match &self.weight {
@@ -276,18 +290,23 @@ impl<E: DeviceField> Statement<E> {
         }
     }
 
-    /// Joins statements about tables of their own into one: Σ αⁱ · statement i, whose tables are those of the first,
-    /// then those of the second and so on, with α from `transcript` after one message that binds it to all statements,
-    /// points and claims: what each would begin a proof of its own with, one after the other. Gives the sum's claim as
-    /// well. All must have the same number of variables, weight and order. The sum allows small challenges if all
-    /// statements do.
+    /// Joins statements about tables of their own into one: Σ αⁱ · statement i. Its tables are those of the first, then
+    /// those of the second and so on. Gives the sum's claim as well.
+    ///
+    /// α comes from `transcript` after one message that binds it to all statements, points and claims. The message is
+    /// those with which each would begin a proof of its own, one after the other. All statements must have the same
+    /// number of variables, weight and order. The sum allows small challenges if all statements do.
     ///
     /// # Errors
-    /// [`Error::Device`] with `Length` inside if there is no statement or another number of claims, if a statement has
-    /// another number of variables, another weight or another order than the first, or another number of constants or
-    /// coordinates than it needs; [`Error::ZeroCheckClaim`] for a zero-check with a claim that is not 0;
-    /// [`Error::SmallChallenges`] if challenges give a statement or the sum too few bits of soundness. The transcript
-    /// is as it was then.
+    /// - [`Error::Device`] with `Length` inside if there is no statement or another number of claims.
+    /// - [`Error::Device`] with `Length` inside if a statement has another number of variables, another weight or
+    ///   another order than the first.
+    /// - [`Error::Device`] with `Length` inside if a statement has another number of constants or coordinates than it
+    ///   needs.
+    /// - [`Error::ZeroCheckClaim`] for a zero-check with a claim that is not 0.
+    /// - [`Error::SmallChallenges`] if challenges give a statement or the sum too few bits of soundness.
+    ///
+    /// The transcript is as it was then.
     pub fn batch(statements: &[Self], claims: &[E], transcript: &mut dyn Transcript<E>) -> Result<(Self, E)> {
         let first = statements.first().ok_or_else(|| Error::length("statements of a batch, at least", 1, 0))?;
         if claims.len() != statements.len() {

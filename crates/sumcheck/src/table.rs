@@ -43,9 +43,9 @@ params! {
     }
 }
 
-/// Operations on multilinear extensions on one device. A multilinear extension in n variables is its table: a vector of
-/// 2ⁿ elements with the value at the point x ∈ {0, 1}ⁿ at index Σ x_j 2^j. Kernels are compiled at their first use and
-/// kept; [`Mle::on`] returns the same operations on another queue.
+/// Operations on multilinear extensions on one device. A multilinear extension in n variables is its table, a vector of
+/// 2ⁿ elements. The value at the point x ∈ {0, 1}ⁿ stands at index Σ x_j 2^j. Kernels are compiled at their first use
+/// and kept; [`Mle::on`] returns the same operations on another queue.
 ///
 /// Challenges, coordinates and bound tables are of `E`. Other tables are over `T`, which is `E` or the prime field
 /// right below it.
@@ -66,8 +66,8 @@ struct Kernels {
     fold: [LazyKernel<FoldParams>; 2],
 }
 
-/// The tables of eq for two groups of coordinates, each for every number of these from none on: of the first ones of
-/// the group, or where variables are bound from the lowest, of the last ones. A round finds its own among them,
+/// The tables of eq for two groups of coordinates, each for every number of these from none on. The coordinates are the
+/// first ones of the group, or the last ones if variables are bound from the lowest. A round finds its own among them,
 /// whatever variables are left.
 #[derive(Debug)]
 pub(crate) struct SplitEq<E: DeviceField> {
@@ -86,7 +86,7 @@ pub(crate) struct WeightPlace {
 }
 
 impl<E: DeviceField> SplitEq<E> {
-    /// The place p of the weights of the final rounds: the weight of pair x of a round of m pairs is at p + m + x.
+    /// The place p of the weights of the final rounds. The weight of pair x of a round of m pairs is at p + m + x.
     pub(crate) fn of_tail(&self) -> u32 {
         match self.order {
             Order::MsbFirst => 0,
@@ -115,9 +115,9 @@ impl<E: DeviceField> SplitEq<E> {
     }
 }
 
-/// Coordinates in the first group: half of them, or more, so that a chunk of pairs has the factor of one entry of the
-/// other group's table, where the highest variable is bound first. Those that the last rounds bind are all in one
-/// group: the weights of their pairs have one factor.
+/// Coordinates in the first group: half of them, or more. So a chunk of pairs has the factor of one entry of the other
+/// group's table, if the highest variable is bound first. Those that the last rounds bind are all in one group: the
+/// weights of their pairs have one factor.
 fn low_group(variables: usize, order: Order) -> usize {
     let (half, last) = (variables.div_ceil(2), variables.min(LOG_TAIL as usize));
     match order {
@@ -167,12 +167,13 @@ impl<E: DeviceField, T: DeviceField> Mle<E, T> {
         vec![eq_spec::<E>(), outer_spec::<E>(), fold_spec::<E, T>(), fold_spec::<E, E>()]
     }
 
-    /// Computes the table of eq(p, x) = Π (p_j x_j + (1 − p_j)(1 − x_j)) for the point p, of 2ⁿ elements for n
-    /// coordinates. One multiplication an element.
+    /// Computes the table of eq(p, x) = Π (p_j x_j + (1 − p_j)(1 − x_j)) for the point p. It has 2ⁿ elements for n
+    /// coordinates, and takes one multiplication an element.
     ///
     /// # Errors
-    /// [`Error::Variables`] for no coordinate or more than [`MAX_VARIABLES`]; [`Error::Device`] if the device has no
-    /// room for the table, if the kernel does not compile at its first use, or if the device fails.
+    /// - [`Error::Variables`] for no coordinate or more than [`MAX_VARIABLES`].
+    /// - [`Error::Device`] if the device has no room for the table, or fails. Also if the kernel does not compile at
+    ///   its first use.
     pub fn eq(&self, point: &[E]) -> Result<Buffer<Mont<E>>> {
         let split = self.split_eq(point, Order::MsbFirst, Secrecy::Public)?;
         let (n, low) = (point.len(), split.low);
@@ -211,9 +212,11 @@ impl<E: DeviceField, T: DeviceField> Mle<E, T> {
     /// One multiplication for each element of the result.
     ///
     /// # Errors
-    /// [`Error::Field`] if `T` is neither `E` nor the prime field right below it. [`Error::Device`] unless the number
-    /// of elements is a power of two from 2 to 2³¹, if the table or the queue belongs to another device, if there is no
-    /// room for the result, if the kernel does not compile at its first use, or if the device fails.
+    /// - [`Error::Field`] if `T` is neither `E` nor the prime field right below it.
+    /// - [`Error::Device`] unless the number of elements is a power of two from 2 to 2³¹.
+    /// - [`Error::Device`] if the table or the queue belongs to another device.
+    /// - [`Error::Device`] if there is no room for the result, or if the device fails. Also if the kernel does not
+    ///   compile at its first use.
     pub fn bind<'a>(&self, table: impl Into<View<'a, Mont<T>>>, challenge: E, order: Order) -> Result<Buffer<Mont<E>>> {
         let table = table.into();
         self.expect_queue()?;

@@ -156,8 +156,8 @@ fn proofs_are_those_of_the_reference_through_wgpu() {
     }
 }
 
-/// Degree 6 with enough products that a text has the expression once for all points, in rounds that are folded and are
-/// not, drawn and are not, with all points and without those that are known.
+/// Degree 6 with enough products that a text has the expression once for all points. Rounds are folded and are not,
+/// drawn and are not, with all points and without those that are known.
 fn many_products(device: &Device) {
     const NUM_VARS: usize = 4;
     let product = |i: u32| (0..6).map(|j| Expression::column((i * j + i) % 3) + i64::from(i)).product::<Expression>();

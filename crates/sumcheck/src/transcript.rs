@@ -24,11 +24,12 @@ pub trait Transcript<E> {
 /// The transcript of this crate: a chain of BLAKE3 hashes, which every backend computes with the same result.
 ///
 /// The state is a key of 32 bytes, at first `derive_key(`[`Self::CONTEXT`]`, domain)`. A message is preceded by its
-/// length in bytes, 8 in little-endian order, and cut into pieces of 1,024 bytes; the last may be shorter.
-/// Each piece is hashed by `keyed_hash` under the state, and the first 32 bytes of the (extendable) output are the next
-/// state. After the last piece, challenges come from the same output from its byte 64 on: a coefficient of a challenge
-/// is the next 64 bytes, or a larger multiple of 64 if the prime has more than 384 bits, as an integer in
-/// little-endian order modulo the prime.
+/// length in bytes, 8 in little-endian order. It is cut into pieces of 1,024 bytes; the last may be shorter. Each piece
+/// is hashed by `keyed_hash` under the state, and the first 32 bytes of the (extendable) output are the next state.
+///
+/// After the last piece, challenges come from the same output from its byte 64 on. A coefficient of a challenge is the
+/// next 64 bytes, as an integer in little-endian order modulo the prime. If the prime has more than 384 bits, it is a
+/// larger multiple of 64 bytes.
 #[derive(Clone, Debug)]
 pub struct Blake3Transcript {
     key: [u8; 32],
@@ -103,8 +104,8 @@ impl Blake3Transcript {
     }
 }
 
-/// An integer in little-endian order modulo the prime: by pieces of the most whole bytes that are below it, the highest
-/// first, which takes a fraction of the time of one byte after the other.
+/// An integer in little-endian order modulo the prime. Pieces have the most whole bytes that are below the prime, the
+/// highest first. That takes a fraction of the time of one byte after the other.
 fn reduced<F: PrimeField>(bytes: &[u8]) -> F {
     let width = (F::MODULUS_BIT_SIZE as usize - 1) / 8;
     if width == 0 {
@@ -144,9 +145,9 @@ impl<E: DeviceField> Transcript<E> for Blake3Transcript {
     }
 }
 
-/// A transcript of the user's own: a function of all bytes since the last challenge that gives the next one. It gets no
-/// bytes where two challenges follow each other, and each byte once: so it has to keep a state, such as its last hash,
-/// on which challenges depend too. Those of a function without one would not depend on what was said before.
+/// A transcript of the user's own: a function of all bytes since the last challenge that gives the next one. It gets
+/// each byte once, and no bytes if two challenges follow each other. So it has to keep a state, such as its last hash,
+/// on which challenges depend too. Without a state, challenges would not depend on earlier messages.
 #[derive(Debug)]
 pub struct Closure<E, C> {
     function: C,

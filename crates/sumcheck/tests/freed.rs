@@ -85,8 +85,8 @@ fn words(x: Fr) -> [u64; 2] {
     [1, 2].map(|i| u64::from(limbs[2 * i]) | u64::from(limbs[2 * i + 1]) << 32)
 }
 
-/// The tables, sums of the first round over parts of the pairs, and what the first two rounds are made of that is not
-/// in the proof.
+/// The tables, sums of the first round over parts of the pairs, and inputs of the first two rounds that the proof
+/// leaves out.
 fn secrets(tables: &[Vec<Fr>]) -> HashSet<u64> {
     let mut secrets: Vec<Fr> = tables.concat();
     let half = 1 << (NUM_VARS - 1);

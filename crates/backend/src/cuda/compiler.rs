@@ -1,8 +1,8 @@
 //! NVRTC, NVIDIA's run-time compiler: CUDA C++ to machine code, with or without a GPU.
 //!
-//! The library is loaded at run time, under the names of the versions that are known to work: first from where the
-//! system looks for libraries, then from the folders of CUDA toolkits. `cudarc` does not load it, since it knows the
-//! names of one version only, does not look into folders, and panics if there is no library.
+//! The library is loaded at run time, under the names of the versions that are known to work. The system's places for
+//! libraries come first, then the folders of CUDA toolkits. `cudarc` does not load it: it knows the names of one
+//! version only, does not look into folders, and panics if there is no library.
 //!
 //! [`compile`] checks more than the compiler does: the entry must take the parameters and buffers that the
 //! [`KernelSpec`] declares.
@@ -33,8 +33,9 @@ mod tests;
 /// Options of every compilation, besides the target. The assembler's report is where [`Usage`] comes from.
 pub(crate) const OPTIONS: &[&str] = &["--std=c++17", "--ptxas-options=--verbose"];
 
-/// What turns a cache of NVRTC's own off, and the version from which on it has one where there is a driver: it would
-/// give code without the assembler's report, and keep it in a folder whose owner and mode nobody has checked.
+/// The option that turns NVRTC's own cache off, and the first version that has such a cache if there is a driver. That
+/// cache would give code without the assembler's report. It would keep it in a folder whose owner and mode nobody has
+/// checked.
 const NO_CACHE: &str = "--no-cache";
 const CACHES_FROM: (u32, u32) = (12, 9);
 
@@ -48,8 +49,8 @@ __device__ __forceinline__ void wait_for_previous() {
 #endif
 }";
 
-/// The line of a source that waits itself for the launch ahead of it, and the architecture compiled for from which on
-/// that has a meaning, as in [`PRELUDE`].
+/// The line of a source that waits itself for the launch ahead of it. With it stands the first target architecture for
+/// which it has a meaning, as in [`PRELUDE`].
 const WAITS: &str = "wait_for_previous();";
 const WAITS_FROM: u32 = 90;
 
@@ -90,8 +91,8 @@ pub fn compile(spec: &KernelSpec, architecture: &str) -> Result<Compiled> {
     compile_source(spec, &source(spec), architecture)
 }
 
-/// Returns the key of a kernel's code in an [`archive`](crate::archive), for a target `sm_N` or `compute_N`: a hash of
-/// everything that it is compiled from, except the compiler's version.
+/// Returns the key of a kernel's code in an [`archive`](crate::archive), for a target `sm_N` or `compute_N`. The key is
+/// a hash of everything that the code is compiled from, except the compiler's version.
 pub fn key(spec: &KernelSpec, target: &str) -> [u8; 32] {
     *digest(spec, &source(spec), target).as_bytes()
 }
@@ -114,8 +115,8 @@ pub(crate) fn source(spec: &KernelSpec) -> String {
     format!("{PRELUDE}\n#line 1 \"{}.cu\"\n{}", spec.name, spec.cuda_source())
 }
 
-/// What to compile for, to run on a GPU of an architecture `sm_N`: that, or where the GPU is newer than the compiler,
-/// PTX for the newest architecture that the compiler knows.
+/// The target to compile for, to run on a GPU of an architecture `sm_N`. It is that architecture. If the GPU is newer
+/// than the compiler, it is PTX for the newest architecture that the compiler knows.
 ///
 /// # Errors
 /// [`Error::Unavailable`] if there is no NVRTC, [`Error::Compile`] if it has dropped the architecture.
@@ -128,8 +129,8 @@ pub(crate) fn target(spec: &KernelSpec, architecture: &str) -> Result<String> {
     })
 }
 
-/// Whether a kernel compiled from a source for architecture N may be launched before the launch ahead of it has ended:
-/// it waits for that itself, see [`KernelSpec`].
+/// Whether a kernel compiled from a source for architecture N may be launched before the launch ahead of it has ended.
+/// The kernel then waits for that itself, see [`KernelSpec`].
 pub(crate) fn waits(source: &str, architecture: u32) -> bool {
     architecture >= WAITS_FROM && source.lines().any(|line| line.trim() == WAITS)
 }

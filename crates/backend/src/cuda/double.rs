@@ -1,11 +1,11 @@
-//! A double of the driver in host memory, for tests of what this backend does with it.
+//! A double of the driver in host memory, for tests of this backend.
 //!
 //! Each thread has a driver of its own, with two devices. Work is queued as in the driver, and done as late as it may
-//! be: when someone waits for it. So memory that is freed or given to someone else too early is seen: work that touches
-//! what is not allocated is noted as a fault, and [`pending`] tells whether work is left that touches host memory. The
-//! n-th call of a function can be made to fail ([`fail`]).
+//! be: when someone waits for it. So the double sees memory that is freed or given to someone else too early. Work that
+//! touches memory that is not allocated is noted as a fault. [`pending`] says whether work is left that touches host
+//! memory. [`fail`] makes the n-th call of a function fail.
 //!
-//! A kernel's code is anything; what it does is to fill the words of its one buffer with the word of its parameters.
+//! A kernel's code is anything. A launch fills the words of its one buffer with the word of its parameters.
 
 use std::{
     alloc::{Layout, dealloc},
@@ -93,8 +93,8 @@ struct Stream {
     live: bool,
 }
 
-/// An event: the context that was current when it was made, on which streams it was recorded, one after the other, and
-/// whether that point is reached.
+/// An event: the context that was current when it was made, and the streams on which it was recorded, one after the
+/// other. It also knows whether that point is reached.
 #[derive(Default)]
 struct Mark {
     context: usize,

@@ -22,8 +22,8 @@ macro_rules! call {
 }
 pub(super) use call;
 
-/// Bytes in which host data passes through pinned memory: 150 µs of a PCIe 5 link, enough to hide the 10 µs that a
-/// copy's start costs, and little enough that the encoding of one piece overlaps the copy of another.
+/// Bytes in which host data passes through pinned memory: 150 µs of a PCIe 5 link. That is enough to hide the 10 µs
+/// that a copy's start costs. It is little enough that the encoding of one piece overlaps the copy of another.
 const STAGING_BYTES: u64 = 8 << 20;
 
 /// Buffers of one launch: parameters may take 4 KiB in all on every architecture, and half is left to the plain ones.

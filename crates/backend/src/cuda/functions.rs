@@ -16,8 +16,8 @@ macro_rules! functions {
         }
 
         impl Functions {
-            /// The names. `cudarc` looks functions up when they are first called and panics where one is missing, so
-            /// all of them are looked for before the first call.
+            /// The names. `cudarc` looks functions up when they are first called and panics if one is missing. So all
+            /// of them are looked up before the first call.
             pub(super) const NAMES: &[&str] = &[$(stringify!($name)),*];
 
             /// Those of the driver library.

@@ -1,4 +1,4 @@
-//! Images of code, which the driver takes without their length: it goes by what they say of themselves.
+//! Images of code. The driver takes them without their length, and reads it from the image.
 
 use std::borrow::Cow;
 
@@ -8,9 +8,9 @@ const ELF: &[u8] = b"\x7fELF";
 /// A section of an ELF image that has no bytes in it.
 const NO_BITS: u64 = 8;
 
-/// What the driver may be given of code: an ELF image all of whose tables and sections lie in it, or ASCII text with a
-/// zero at the end. `None` for what would have it read past the end, and for images of several architectures, which
-/// neither the compiler nor archives give.
+/// Code that the driver may be given. It is an ELF image whose tables and sections all lie in it, or ASCII text with a
+/// zero at the end. `None` for code with which the driver would read past the end. `None` also for images of several
+/// architectures, which neither the compiler nor archives give.
 pub(super) fn whole(code: &[u8]) -> Option<Cow<'_, [u8]>> {
     match code.starts_with(ELF) {
         true => elf_ends_within(code)?.then_some(Cow::Borrowed(code)),

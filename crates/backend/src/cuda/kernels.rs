@@ -118,8 +118,8 @@ impl Kernels {
         Ok(Arc::clone(entries.entry(digest).or_insert(entry)))
     }
 
-    /// Two entries of the disk cache make one kernel: its code, under a key with the compiler's version, and under the
-    /// digest alone the key of the code stored last. The second finds the code on machines without the compiler.
+    /// Two entries of the disk cache make one kernel. Its code has a key with the compiler's version. Under the digest
+    /// alone is the key of the code stored last. The second entry finds the code on machines without the compiler.
     fn load(&self, spec: &KernelSpec, source: &str, digest: &blake3::Hash) -> Result<(Module, Origin)> {
         let version = (self.compiler.version)();
         let key = match &version {

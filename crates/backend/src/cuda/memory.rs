@@ -1,8 +1,8 @@
 //! Device memory: stream-ordered allocations of the driver's pool.
 //!
-//! Memory is allocated and freed in the order of the default stream, so neither waits for the device. What streams do
-//! with it is remembered ([`super::uses`]): before the memory is freed, the default stream waits for the others. Memory
-//! that cannot be freed, since a call fails, stays with the heap, which tries again.
+//! Memory is allocated and freed in the order of the default stream, so neither waits for the device. Uses by other
+//! streams are remembered ([`super::uses`]). Before the memory is freed, the default stream waits for them. Memory that
+//! cannot be freed, since a call fails, stays with the heap, which tries again.
 
 use std::{
     ops::Range,
@@ -349,9 +349,9 @@ impl CudaMemory {
         }
     }
 
-    /// Copies to memory of another device, on a stream of that device: after all that this device has been given for
-    /// this memory, and before this memory is freed. The context of the other device must be bound, and is again
-    /// afterwards.
+    /// Copies to memory of another device, on a stream of that device. The copy runs after all work that this device
+    /// has been given for this memory, and before this memory is freed. The context of the other device must be bound,
+    /// and is again afterwards.
     pub(super) fn copy_to_peer(
         &self,
         from: CUdeviceptr,

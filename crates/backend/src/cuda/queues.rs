@@ -1,5 +1,5 @@
-//! What several queues do with the same memory comes out as if one thing had been done after the other, on the double
-//! in [`super::double`], whichever queue runs first.
+//! Work of several queues on the same memory has the result of some order, one after the other. The tests use the
+//! double in [`super::double`], whichever queue runs first.
 
 use super::{
     double::{self, Failure},

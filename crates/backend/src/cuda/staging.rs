@@ -1,9 +1,9 @@
 //! Pinned host memory, kept for reuse.
 //!
 //! A buffer that nobody waits for stands behind its transfer's event, in a line for each stream, until the copy is
-//! known to be done: where a call fails, it stays there, and is looked at again. Lines are looked through when memory
-//! is asked for: there is no thread for it. A block returns to its pool, zeroed if it is secret, when the last buffer
-//! of it is gone.
+//! known to be done. If a call fails, it stays there and is looked at again. Lines are looked through when memory is
+//! asked for: there is no thread for it. A block returns to its pool, zeroed if it is secret, when the last buffer of
+//! it is gone.
 
 use std::{
     collections::VecDeque,
@@ -28,8 +28,9 @@ use crate::{
     zeroize::zeroize,
 };
 
-/// Bytes under transfer at which the host waits for the oldest copy, and bytes kept for each direction: more than two
-/// milliseconds of copies at 55 GB/s, so that the link never runs dry. Pinning more would only delay the first uploads.
+/// Bytes under transfer at which the host waits for the oldest copy, and bytes kept for each direction. They are more
+/// than two milliseconds of copies at 55 GB/s, so that the link never runs dry. Pinning more would only delay the first
+/// uploads.
 const BUDGET: u64 = 128 << 20;
 
 /// Pinned memory comes in pages.
@@ -316,9 +317,9 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    /// To be made before the first copy from or to this memory is queued on a stream: from here on the memory stays as
-    /// it is until the stream has come past what it was given meanwhile, whatever fails. A failed call of the driver's
-    /// may have queued its copy too.
+    /// Call this before the first copy from or to this memory is queued on a stream. From here on the memory stays as
+    /// it is until the stream has come past the work it was given meanwhile, whatever fails. A failed call of the
+    /// driver may have queued its copy too.
     pub(super) fn new(buffer: HostBuffer, staging: &Arc<Staging>, stream: &Arc<Stream>) -> Self {
         let flying = Some(InFlight { buffer, end: None });
         Self { staging: Arc::downgrade(staging), stream: Arc::clone(stream), flying }

@@ -1,8 +1,8 @@
 //! Streams, and events from a pool.
 //!
-//! Each stream counts what it was given, and remembers up to where it comes after every other stream: by the events
-//! that it waited for, and by what those came after. Waits that change nothing are left out, and memory can tell
-//! whether two of its uses are in order ([`super::uses`]).
+//! Each stream counts its work, and remembers up to where it comes after every other stream. It learns that from the
+//! events that it waited for, and from those that their streams waited for. Waits that change nothing are left out, and
+//! memory can tell whether two of its uses are in order ([`super::uses`]).
 
 use std::{
     collections::VecDeque,
@@ -159,8 +159,8 @@ impl Drop for Stream {
     }
 }
 
-/// What a [`crate::Queue`] of this backend is. A further stream returns to its pool with the last handle to its queue:
-/// streams that memory remembers as its users are thus never more than there were queues at one time.
+/// What a [`crate::Queue`] of this backend is. A further stream returns to its pool with the last handle to its queue.
+/// So memory never remembers more streams as its users than there were queues at one time.
 pub(super) struct CudaQueue {
     stream: Arc<Stream>,
     pool: Option<Arc<Streams>>,
@@ -196,7 +196,7 @@ impl Streams {
         self.returned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A further queue. A returned stream may still have work, behind which a new queue's work would wait: so the queue
+    /// A further queue. A returned stream may still have work, behind which a new queue's work would wait. So the queue
     /// gets a stream that is known to be idle, or else the one returned longest ago. The context must be bound.
     pub(super) fn queue(self: &Arc<Self>, context: &Arc<Context>) -> Result<CudaQueue> {
         let returned = {

@@ -1,16 +1,16 @@
 //! The order of uses of one memory on several streams.
 //!
-//! Memory remembers up to which position each stream uses it ([`Stream::give`]). What is given to one stream waits for
-//! what was given to others before, where both touch the same bytes and one of them writes: by an event at the present
-//! end of the other stream, unless the stream comes after that position already. Where callers order streams by events
-//! of their own, which end sooner, nothing is added.
+//! Memory remembers up to which position each stream uses it ([`Stream::give`]). Work of one stream waits for earlier
+//! work of others if both touch the same bytes and one of them writes. It waits for an event at the present end of the
+//! other stream, unless the stream comes after that position already. Callers may order streams by events of their own,
+//! which end sooner. Then no wait is added.
 //!
-//! Memory is the default stream's until another one uses it: till then a use takes no lock, and its position stands for
-//! all bytes. From then on, memory knows of each stream a few ranges that it writes and a few that it reads; what are
-//! more are taken together, so that streams may wait for each other without need, never too little.
+//! Memory is the default stream's until another one uses it. Till then a use takes no lock, and its position stands for
+//! all bytes. From then on, memory knows of each stream a few ranges that it writes and a few that it reads. Further
+//! ranges are joined, so that streams may wait for each other without need, never too little.
 //!
-//! A use is noted when the driver has been given it, so that an event which is marked after its position comes after
-//! it. Uses of which one writes are never given at the same time: whoever writes has borrowed the bytes exclusively.
+//! A use is noted when the driver has been given it, so that an event marked after its position comes after it. Two
+//! uses are never given at the same time if one of them writes: the writer has borrowed the bytes exclusively.
 
 use std::{
     ops::Range,

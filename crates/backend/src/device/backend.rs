@@ -23,8 +23,8 @@ use crate::{
 ///
 /// Copies and launches are queued and return at once. Only [`Pending::wait`], [`Backend::sync`] and
 /// [`Backend::elapsed`] block. Within a queue, work runs in the order in which it was given. So does work on different
-/// queues that uses the same bytes of an allocation and writes them at least once, unless the span says that its maker
-/// orders it ([`Span::is_ordered`]). A backend with several queues therefore records the uses of each allocation.
+/// queues that uses the same bytes of an allocation and writes them at least once. A span can say that its maker orders
+/// it ([`Span::is_ordered`]). A backend with several queues therefore records the uses of each allocation.
 ///
 /// Offsets and lengths are in bytes. Offsets, and lengths of copies on the device, are multiples of 4. A length may
 /// also end at the unaligned end of its allocation.
@@ -40,9 +40,11 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// 16 bytes, which kernels may read and write.
     ///
     /// # Errors
-    /// [`crate::Error::TooLarge`] if `bytes` exceeds [`Limits::buffer_bytes`](crate::Limits::buffer_bytes) and the
-    /// backend checks that, [`crate::Error::OutOfMemory`] if the device has no room after its pools were emptied,
-    /// [`crate::Error::Driver`] if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
+    /// - [`crate::Error::TooLarge`] if `bytes` exceeds [`Limits::buffer_bytes`](crate::Limits::buffer_bytes) and the
+    ///   backend checks that.
+    /// - [`crate::Error::OutOfMemory`] if the device has no room after its pools were emptied.
+    /// - [`crate::Error::Driver`] if a call of the driver fails.
+    /// - [`crate::Error::Lost`] if the device is lost.
     fn alloc(&self, bytes: u64, secrecy: Secrecy) -> Result<Memory>;
 
     /// Makes host memory of exactly `bytes` bytes that the device copies from or to at full speed, with unspecified
@@ -50,9 +52,10 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// its last part is dropped.
     ///
     /// # Errors
-    /// [`crate::Error::OutOfMemory`] if there is not enough memory, [`crate::Error::TooLarge`] if a buffer of the API
-    /// cannot have `bytes` bytes, [`crate::Error::Driver`] if a call of the driver fails, [`crate::Error::Lost`] if
-    /// the device is lost.
+    /// - [`crate::Error::OutOfMemory`] if there is not enough memory.
+    /// - [`crate::Error::TooLarge`] if a buffer of the API cannot have `bytes` bytes.
+    /// - [`crate::Error::Driver`] if a call of the driver fails.
+    /// - [`crate::Error::Lost`] if the device is lost.
     fn host_buffer(&self, bytes: usize, transfer: Transfer, secrecy: Secrecy) -> Result<HostBuffer>;
 
     /// Returns an error if the host memory is of another device with the same id: the id's device may have been opened
@@ -78,19 +81,21 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// unspecified contents. Without that call, the memory returns to its pool when the copy is done.
     ///
     /// # Errors
-    /// [`crate::Error::Length`] if the lengths differ. [`crate::Error::WrongDevice`] if a handle is of another device
-    /// of this backend, [`crate::Error::Driver`] if it is of another backend or if a call of the driver fails.
-    /// [`crate::Error::OutOfMemory`] if there is no memory for the bytes to pass through, [`crate::Error::Lost`] if
-    /// the device is lost.
+    /// - [`crate::Error::Length`] if the lengths differ.
+    /// - [`crate::Error::WrongDevice`] if a handle is of another device of this backend.
+    /// - [`crate::Error::Driver`] if it is of another backend or if a call of the driver fails.
+    /// - [`crate::Error::OutOfMemory`] if there is no memory for the bytes to pass through.
+    /// - [`crate::Error::Lost`] if the device is lost.
     fn write(&self, queue: &QueueHandle, dst: SpanMut<'_>, src: HostBuffer) -> Result<Pending>;
 
     /// Copies the whole of `src` to `dst`, which has the same length.
     ///
     /// # Errors
-    /// [`crate::Error::Length`] if the lengths differ. [`crate::Error::WrongDevice`] if a handle is of another device
-    /// of this backend, [`crate::Error::Driver`] if it is of another backend or if a call of the driver fails.
-    /// [`crate::Error::OutOfMemory`] if there is no memory for the bytes to pass through, [`crate::Error::Lost`] if
-    /// the device is lost.
+    /// - [`crate::Error::Length`] if the lengths differ.
+    /// - [`crate::Error::WrongDevice`] if a handle is of another device of this backend.
+    /// - [`crate::Error::Driver`] if it is of another backend or if a call of the driver fails.
+    /// - [`crate::Error::OutOfMemory`] if there is no memory for the bytes to pass through.
+    /// - [`crate::Error::Lost`] if the device is lost.
     fn read(&self, queue: &QueueHandle, src: Span<'_>, dst: HostBuffer) -> Result<Pending>;
 
     /// Does what [`Backend::read`] does, into the host memory of a copy that is under way, after that copy. Nobody
@@ -144,38 +149,44 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Copies `src` to `dst`, which has the same length, on the device. Both may lie in one allocation.
     ///
     /// # Errors
-    /// [`crate::Error::Length`] if the lengths differ. [`crate::Error::WrongDevice`] if a handle is of another device
-    /// of this backend, [`crate::Error::Driver`] if it is of another backend or if a call of the driver fails.
-    /// [`crate::Error::OutOfMemory`] if the API copies between parts of one allocation only through another one, and
-    /// there is no memory for that, [`crate::Error::Lost`] if the device is lost.
+    /// - [`crate::Error::Length`] if the lengths differ.
+    /// - [`crate::Error::WrongDevice`] if a handle is of another device of this backend.
+    /// - [`crate::Error::Driver`] if it is of another backend or if a call of the driver fails.
+    /// - [`crate::Error::OutOfMemory`] if the API copies between parts of one allocation only through another one, and
+    ///   there is no memory for that.
+    /// - [`crate::Error::Lost`] if the device is lost.
     fn copy(&self, queue: &QueueHandle, src: Span<'_>, dst: SpanMut<'_>) -> Result<()>;
 
     /// Sets the bytes of `dst` to zero.
     ///
     /// # Errors
-    /// [`crate::Error::WrongDevice`] if a handle is of another device of this backend, [`crate::Error::Driver`] if it
-    /// is of another backend or if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
+    /// - [`crate::Error::WrongDevice`] if a handle is of another device of this backend.
+    /// - [`crate::Error::Driver`] if it is of another backend or if a call of the driver fails.
+    /// - [`crate::Error::Lost`] if the device is lost.
     fn clear(&self, queue: &QueueHandle, dst: SpanMut<'_>) -> Result<()>;
 
     /// Marks the present end of `queue`.
     ///
     /// # Errors
-    /// [`crate::Error::WrongDevice`] if a handle is of another device of this backend, [`crate::Error::Driver`] if it
-    /// is of another backend or if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
+    /// - [`crate::Error::WrongDevice`] if a handle is of another device of this backend.
+    /// - [`crate::Error::Driver`] if it is of another backend or if a call of the driver fails.
+    /// - [`crate::Error::Lost`] if the device is lost.
     fn record(&self, queue: &QueueHandle) -> Result<Event>;
 
     /// Makes later work of `queue` wait for `event`.
     ///
     /// # Errors
-    /// [`crate::Error::WrongDevice`] if a handle is of another device of this backend, [`crate::Error::Driver`] if it
-    /// is of another backend or if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
+    /// - [`crate::Error::WrongDevice`] if a handle is of another device of this backend.
+    /// - [`crate::Error::Driver`] if it is of another backend or if a call of the driver fails.
+    /// - [`crate::Error::Lost`] if the device is lost.
     fn wait_for(&self, queue: &QueueHandle, event: &Event) -> Result<()>;
 
     /// Waits for both events and returns the time between them, measured on the device where it can.
     ///
     /// # Errors
-    /// [`crate::Error::WrongDevice`] if a handle is of another device of this backend, [`crate::Error::Driver`] if it
-    /// is of another backend or if a call of the driver fails, [`crate::Error::Lost`] if the device is lost.
+    /// - [`crate::Error::WrongDevice`] if a handle is of another device of this backend.
+    /// - [`crate::Error::Driver`] if it is of another backend or if a call of the driver fails.
+    /// - [`crate::Error::Lost`] if the device is lost.
     fn elapsed(&self, from: &Event, to: &Event) -> Result<Duration>;
 
     /// Makes a kernel ready to launch: from memory, from the disk cache, or by compiling it.
@@ -192,9 +203,10 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// default, drivers compile nothing that late.
     ///
     /// # Errors
-    /// [`crate::Error::OutOfMemory`] if there is no memory for buffers to bind. [`crate::Error::WrongDevice`] if a
-    /// handle is of another device of this backend, [`crate::Error::Driver`] if it is of another backend or if a call
-    /// of the driver fails, [`crate::Error::Lost`] if the device is lost.
+    /// - [`crate::Error::OutOfMemory`] if there is no memory for buffers to bind.
+    /// - [`crate::Error::WrongDevice`] if a handle is of another device of this backend.
+    /// - [`crate::Error::Driver`] if it is of another backend or if a call of the driver fails.
+    /// - [`crate::Error::Lost`] if the device is lost.
     fn finish_compiling(&self, _kernels: &[Executable]) -> Result<()> {
         Ok(())
     }
@@ -207,8 +219,9 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// - [`crate::Error::TooLarge`] for more workgroups or bindings than the device takes.
-    /// - [`crate::Error::WrongDevice`] if a handle is of another device of this backend, [`crate::Error::Driver`] if
-    ///   it is of another backend or if a call of the driver fails, or if a CPU body panics.
+    /// - [`crate::Error::WrongDevice`] if a handle is of another device of this backend.
+    /// - [`crate::Error::Driver`] if it is of another backend or if a call of the driver fails, or if a CPU body
+    ///   panics.
     /// - [`crate::Error::Compile`] if such views need the kernel compiled once more, and that fails.
     /// - [`crate::Error::Lost`] if the device is lost.
     ///

@@ -18,8 +18,8 @@ use crate::{
     spec::KernelSpec,
 };
 
-/// A backend that gives less memory than was asked for, or more; and fails with an error while it holds more than so
-/// many bytes.
+/// A backend that gives less memory than was asked for, or more. It fails with an error while it holds more than some
+/// number of bytes.
 #[derive(Debug)]
 struct Skewed {
     below: Device,

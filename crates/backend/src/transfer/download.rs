@@ -36,8 +36,10 @@ impl<'a, T: Element> Download<'a, T> {
     /// Waits for the elements and returns them.
     ///
     /// # Errors
-    /// [`Error::Undecodable`] if bytes are no element, [`Error::OutOfMemory`] if there is no staging memory for the
-    /// next piece, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// - [`Error::Undecodable`] if bytes are no element.
+    /// - [`Error::OutOfMemory`] if there is no staging memory for the next piece.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn wait(self) -> Result<Vec<T::Host>> {
         let (mut host, secrecy) = (vec![T::Host::default(); self.view.len()], self.view.secrecy());
         let result = self.wait_into(&mut host);
@@ -50,9 +52,13 @@ impl<'a, T: Element> Download<'a, T> {
     /// Waits for the elements and writes them to `host`, which has the same length.
     ///
     /// # Errors
-    /// [`Error::Length`] if `host` has another length; nothing is read then. [`Error::Undecodable`] if bytes are no
-    /// element, [`Error::OutOfMemory`] if there is no staging memory for the next piece, [`Error::Driver`] if a call
-    /// of the driver fails, [`Error::Lost`] if the device is lost. The contents of `host` are unspecified then.
+    /// - [`Error::Length`] if `host` has another length. Nothing is read then.
+    /// - [`Error::Undecodable`] if bytes are no element.
+    /// - [`Error::OutOfMemory`] if there is no staging memory for the next piece.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    ///
+    /// The contents of `host` are unspecified then.
     pub fn wait_into(mut self, mut host: &mut [T::Host]) -> Result<()> {
         if host.len() != self.view.len() {
             let (expected, actual) = (self.view.len() as u64, host.len() as u64);

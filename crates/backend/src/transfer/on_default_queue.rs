@@ -13,10 +13,11 @@ impl Device {
     /// Makes a buffer of `len` elements whose device form is all zero bytes.
     ///
     /// # Errors
-    /// [`Error::TooLarge`](crate::Error::TooLarge) if a buffer cannot have `len` elements
-    /// ([`Limits::buffer_bytes`](crate::Limits::buffer_bytes)), [`Error::OutOfMemory`](crate::Error::OutOfMemory) if
-    /// the device has no room for them, [`Error::Driver`](crate::Error::Driver) if a call of the driver fails,
-    /// [`Error::Lost`](crate::Error::Lost) if the device is lost.
+    /// - [`Error::TooLarge`](crate::Error::TooLarge) if a buffer cannot have `len` elements
+    ///   ([`Limits::buffer_bytes`](crate::Limits::buffer_bytes)).
+    /// - [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the device has no room for them.
+    /// - [`Error::Driver`](crate::Error::Driver) if a call of the driver fails.
+    /// - [`Error::Lost`](crate::Error::Lost) if the device is lost.
     pub fn zeros<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         let mut buffer = self.alloc(len)?;
         buffer.clear()?;
@@ -26,10 +27,11 @@ impl Device {
     /// Makes a buffer with the elements of `host`.
     ///
     /// # Errors
-    /// [`Error::TooLarge`](crate::Error::TooLarge) if a buffer cannot have that many elements
-    /// ([`Limits::buffer_bytes`](crate::Limits::buffer_bytes)), [`Error::OutOfMemory`](crate::Error::OutOfMemory) if
-    /// there is no memory for the buffer or for staging, [`Error::Driver`](crate::Error::Driver) if a call of the
-    /// driver fails, [`Error::Lost`](crate::Error::Lost) if the device is lost.
+    /// - [`Error::TooLarge`](crate::Error::TooLarge) if a buffer cannot have that many elements
+    ///   ([`Limits::buffer_bytes`](crate::Limits::buffer_bytes)).
+    /// - [`Error::OutOfMemory`](crate::Error::OutOfMemory) if there is no memory for the buffer or for staging.
+    /// - [`Error::Driver`](crate::Error::Driver) if a call of the driver fails.
+    /// - [`Error::Lost`](crate::Error::Lost) if the device is lost.
     pub fn upload<T: Element>(&self, host: &[T::Host]) -> Result<Buffer<T>> {
         self.upload_with(host, Secrecy::Public)
     }
@@ -37,10 +39,11 @@ impl Device {
     /// Makes a buffer with the elements of `host`. If it is [`Secrecy::Secret`], it is zeroed when it is dropped.
     ///
     /// # Errors
-    /// [`Error::TooLarge`](crate::Error::TooLarge) if a buffer cannot have that many elements
-    /// ([`Limits::buffer_bytes`](crate::Limits::buffer_bytes)), [`Error::OutOfMemory`](crate::Error::OutOfMemory) if
-    /// there is no memory for the buffer or for staging, [`Error::Driver`](crate::Error::Driver) if a call of the
-    /// driver fails, [`Error::Lost`](crate::Error::Lost) if the device is lost.
+    /// - [`Error::TooLarge`](crate::Error::TooLarge) if a buffer cannot have that many elements
+    ///   ([`Limits::buffer_bytes`](crate::Limits::buffer_bytes)).
+    /// - [`Error::OutOfMemory`](crate::Error::OutOfMemory) if there is no memory for the buffer or for staging.
+    /// - [`Error::Driver`](crate::Error::Driver) if a call of the driver fails.
+    /// - [`Error::Lost`](crate::Error::Lost) if the device is lost.
     pub fn upload_with<T: Element>(&self, host: &[T::Host], secrecy: Secrecy) -> Result<Buffer<T>> {
         self.default_queue().upload_with(host, secrecy)
     }
@@ -51,10 +54,10 @@ impl<T: Element> Buffer<T> {
     /// earlier writes to these elements on other queues.
     ///
     /// # Errors
-    /// [`Error::Undecodable`](crate::Error::Undecodable) if bytes are no element,
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if there is no staging memory,
-    /// [`Error::Driver`](crate::Error::Driver) if a call of the driver fails, [`Error::Lost`](crate::Error::Lost) if
-    /// the device is lost.
+    /// - [`Error::Undecodable`](crate::Error::Undecodable) if bytes are no element.
+    /// - [`Error::OutOfMemory`](crate::Error::OutOfMemory) if there is no staging memory.
+    /// - [`Error::Driver`](crate::Error::Driver) if a call of the driver fails.
+    /// - [`Error::Lost`](crate::Error::Lost) if the device is lost.
     pub fn to_vec(&self) -> Result<Vec<T::Host>> {
         self.as_view().to_vec()
     }
@@ -63,11 +66,13 @@ impl<T: Element> Buffer<T> {
     /// for earlier writes to these elements on other queues.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::Error::Length) if `host` has another length; nothing is read then.
-    /// [`Error::Undecodable`](crate::Error::Undecodable) if bytes are no element,
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if there is no staging memory,
-    /// [`Error::Driver`](crate::Error::Driver) if a call of the driver fails, [`Error::Lost`](crate::Error::Lost) if
-    /// the device is lost. The contents of `host` are unspecified then.
+    /// - [`Error::Length`](crate::Error::Length) if `host` has another length. Nothing is read then.
+    /// - [`Error::Undecodable`](crate::Error::Undecodable) if bytes are no element.
+    /// - [`Error::OutOfMemory`](crate::Error::OutOfMemory) if there is no staging memory.
+    /// - [`Error::Driver`](crate::Error::Driver) if a call of the driver fails.
+    /// - [`Error::Lost`](crate::Error::Lost) if the device is lost.
+    ///
+    /// The contents of `host` are unspecified then.
     pub fn read(&self, host: &mut [T::Host]) -> Result<()> {
         self.as_view().read(host)
     }
@@ -76,10 +81,12 @@ impl<T: Element> Buffer<T> {
     /// The device may get the data later, but later work sees it.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::Error::Length) if `host` has another length; nothing is written then.
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if there is no staging memory,
-    /// [`Error::Driver`](crate::Error::Driver) if a call of the driver fails, [`Error::Lost`](crate::Error::Lost) if
-    /// the device is lost. A first part may be written then.
+    /// - [`Error::Length`](crate::Error::Length) if `host` has another length; nothing is written then.
+    /// - [`Error::OutOfMemory`](crate::Error::OutOfMemory) if there is no staging memory.
+    /// - [`Error::Driver`](crate::Error::Driver) if a call of the driver fails.
+    /// - [`Error::Lost`](crate::Error::Lost) if the device is lost.
+    ///
+    /// A first part may be written then.
     pub fn write(&mut self, host: &[T::Host]) -> Result<()> {
         self.as_view_mut().write(host)
     }
@@ -107,14 +114,15 @@ impl<T: Element> Buffer<T> {
     /// Copies all elements of `source`, which is on the same device and has the same length, to this buffer.
     ///
     /// # Errors
-    /// - [`Error::WrongDevice`](crate::Error::WrongDevice) if `source` is on another device,
-    ///   [`Error::Length`](crate::Error::Length) if it has another length.
+    /// - [`Error::WrongDevice`](crate::Error::WrongDevice) if `source` is on another device.
+    /// - [`Error::Length`](crate::Error::Length) if it has another length.
     /// - [`Error::Unaligned`](crate::Error::Unaligned) if one of both is not whole words of 4 bytes, other than at the
     ///   end of its buffer.
     /// - [`Error::SecretInput`](crate::Error::SecretInput) if `source` is secret and this buffer is public.
     /// - [`Error::OutOfMemory`](crate::Error::OutOfMemory) with wgpu if both are parts of one buffer and there is no
-    ///   memory to copy through, [`Error::Driver`](crate::Error::Driver) if a call of the driver fails,
-    ///   [`Error::Lost`](crate::Error::Lost) if the device is lost.
+    ///   memory to copy through.
+    /// - [`Error::Driver`](crate::Error::Driver) if a call of the driver fails.
+    /// - [`Error::Lost`](crate::Error::Lost) if the device is lost.
     pub fn copy_from<'a>(&mut self, source: impl Into<View<'a, T>>) -> Result<()> {
         self.as_view_mut().copy_from(source)
     }
@@ -131,9 +139,9 @@ impl<T: Element> Buffer<T> {
     /// Makes a copy of the buffer on the same device, of the same secrecy.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the device has no room for the copy,
-    /// [`Error::Driver`](crate::Error::Driver) if a call of the driver fails, [`Error::Lost`](crate::Error::Lost) if
-    /// the device is lost.
+    /// - [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the device has no room for the copy.
+    /// - [`Error::Driver`](crate::Error::Driver) if a call of the driver fails.
+    /// - [`Error::Lost`](crate::Error::Lost) if the device is lost.
     pub fn duplicate(&self) -> Result<Self> {
         self.as_view().duplicate()
     }
@@ -144,10 +152,10 @@ impl<T: Element> View<'_, T> {
     /// earlier writes to these elements on other queues.
     ///
     /// # Errors
-    /// [`Error::Undecodable`](crate::Error::Undecodable) if bytes are no element,
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if there is no staging memory,
-    /// [`Error::Driver`](crate::Error::Driver) if a call of the driver fails, [`Error::Lost`](crate::Error::Lost) if
-    /// the device is lost.
+    /// - [`Error::Undecodable`](crate::Error::Undecodable) if bytes are no element.
+    /// - [`Error::OutOfMemory`](crate::Error::OutOfMemory) if there is no staging memory.
+    /// - [`Error::Driver`](crate::Error::Driver) if a call of the driver fails.
+    /// - [`Error::Lost`](crate::Error::Lost) if the device is lost.
     pub fn to_vec(&self) -> Result<Vec<T::Host>> {
         self.device().default_queue().read(self)
     }
@@ -156,11 +164,13 @@ impl<T: Element> View<'_, T> {
     /// for earlier writes to these elements on other queues.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::Error::Length) if `host` has another length; nothing is read then.
-    /// [`Error::Undecodable`](crate::Error::Undecodable) if bytes are no element,
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if there is no staging memory,
-    /// [`Error::Driver`](crate::Error::Driver) if a call of the driver fails, [`Error::Lost`](crate::Error::Lost) if
-    /// the device is lost. The contents of `host` are unspecified then.
+    /// - [`Error::Length`](crate::Error::Length) if `host` has another length. Nothing is read then.
+    /// - [`Error::Undecodable`](crate::Error::Undecodable) if bytes are no element.
+    /// - [`Error::OutOfMemory`](crate::Error::OutOfMemory) if there is no staging memory.
+    /// - [`Error::Driver`](crate::Error::Driver) if a call of the driver fails.
+    /// - [`Error::Lost`](crate::Error::Lost) if the device is lost.
+    ///
+    /// The contents of `host` are unspecified then.
     pub fn read(&self, host: &mut [T::Host]) -> Result<()> {
         self.device().default_queue().read_into(self, host)
     }
@@ -177,10 +187,11 @@ impl<T: Element> View<'_, T> {
     /// Makes a buffer with these elements, on the same device and of the same secrecy.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the device has no room for the copy,
-    /// [`Error::Unaligned`](crate::Error::Unaligned) if the view is not whole words of 4 bytes, other than at the end
-    /// of its buffer, [`Error::Driver`](crate::Error::Driver) if a call of the driver fails,
-    /// [`Error::Lost`](crate::Error::Lost) if the device is lost.
+    /// - [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the device has no room for the copy.
+    /// - [`Error::Unaligned`](crate::Error::Unaligned) if the view is not whole words of 4 bytes, other than at the end
+    ///   of its buffer.
+    /// - [`Error::Driver`](crate::Error::Driver) if a call of the driver fails.
+    /// - [`Error::Lost`](crate::Error::Lost) if the device is lost.
     pub fn duplicate(&self) -> Result<Buffer<T>> {
         self.device().default_queue().duplicate(self)
     }
@@ -191,10 +202,10 @@ impl<T: Element> ViewMut<'_, T> {
     /// earlier writes to these elements on other queues.
     ///
     /// # Errors
-    /// [`Error::Undecodable`](crate::Error::Undecodable) if bytes are no element,
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if there is no staging memory,
-    /// [`Error::Driver`](crate::Error::Driver) if a call of the driver fails, [`Error::Lost`](crate::Error::Lost) if
-    /// the device is lost.
+    /// - [`Error::Undecodable`](crate::Error::Undecodable) if bytes are no element.
+    /// - [`Error::OutOfMemory`](crate::Error::OutOfMemory) if there is no staging memory.
+    /// - [`Error::Driver`](crate::Error::Driver) if a call of the driver fails.
+    /// - [`Error::Lost`](crate::Error::Lost) if the device is lost.
     pub fn to_vec(&self) -> Result<Vec<T::Host>> {
         self.as_view().to_vec()
     }
@@ -203,10 +214,12 @@ impl<T: Element> ViewMut<'_, T> {
     /// The device may get the data later, but later work sees it.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::Error::Length) if `host` has another length; nothing is written then.
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if there is no staging memory,
-    /// [`Error::Driver`](crate::Error::Driver) if a call of the driver fails, [`Error::Lost`](crate::Error::Lost) if
-    /// the device is lost. A first part may be written then.
+    /// - [`Error::Length`](crate::Error::Length) if `host` has another length; nothing is written then.
+    /// - [`Error::OutOfMemory`](crate::Error::OutOfMemory) if there is no staging memory.
+    /// - [`Error::Driver`](crate::Error::Driver) if a call of the driver fails.
+    /// - [`Error::Lost`](crate::Error::Lost) if the device is lost.
+    ///
+    /// A first part may be written then.
     pub fn write(&mut self, host: &[T::Host]) -> Result<()> {
         self.device().default_queue().write(self, host)
     }
@@ -223,14 +236,15 @@ impl<T: Element> ViewMut<'_, T> {
     /// Copies all elements of `source`, which is on the same device and has the same length, to this view.
     ///
     /// # Errors
-    /// - [`Error::WrongDevice`](crate::Error::WrongDevice) if `source` is on another device,
-    ///   [`Error::Length`](crate::Error::Length) if it has another length.
+    /// - [`Error::WrongDevice`](crate::Error::WrongDevice) if `source` is on another device.
+    /// - [`Error::Length`](crate::Error::Length) if it has another length.
     /// - [`Error::Unaligned`](crate::Error::Unaligned) if one of both is not whole words of 4 bytes, other than at the
     ///   end of its buffer.
     /// - [`Error::SecretInput`](crate::Error::SecretInput) if `source` is secret and this view is public.
     /// - [`Error::OutOfMemory`](crate::Error::OutOfMemory) with wgpu if both are parts of one buffer and there is no
-    ///   memory to copy through, [`Error::Driver`](crate::Error::Driver) if a call of the driver fails,
-    ///   [`Error::Lost`](crate::Error::Lost) if the device is lost.
+    ///   memory to copy through.
+    /// - [`Error::Driver`](crate::Error::Driver) if a call of the driver fails.
+    /// - [`Error::Lost`](crate::Error::Lost) if the device is lost.
     pub fn copy_from<'b>(&mut self, source: impl Into<View<'b, T>>) -> Result<()> {
         self.device().default_queue().copy(source, self)
     }
@@ -238,9 +252,10 @@ impl<T: Element> ViewMut<'_, T> {
     /// Sets all bytes of the device form to zero.
     ///
     /// # Errors
-    /// [`Error::Unaligned`](crate::Error::Unaligned) if the view is not whole words of 4 bytes, other than at the end
-    /// of its buffer, [`Error::Driver`](crate::Error::Driver) if a call of the driver fails,
-    /// [`Error::Lost`](crate::Error::Lost) if the device is lost.
+    /// - [`Error::Unaligned`](crate::Error::Unaligned) if the view is not whole words of 4 bytes, other than at the end
+    ///   of its buffer.
+    /// - [`Error::Driver`](crate::Error::Driver) if a call of the driver fails.
+    /// - [`Error::Lost`](crate::Error::Lost) if the device is lost.
     pub fn clear(&mut self) -> Result<()> {
         self.device().default_queue().clear(self)
     }

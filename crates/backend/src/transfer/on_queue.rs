@@ -20,9 +20,11 @@ impl Queue {
     /// Makes a buffer with the elements of `host`.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if a buffer cannot have that many elements
-    /// ([`Limits::buffer_bytes`](crate::Limits::buffer_bytes)), [`Error::OutOfMemory`] if there is no memory for the
-    /// buffer or for staging, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// - [`Error::TooLarge`] if a buffer cannot have that many elements
+    ///   ([`Limits::buffer_bytes`](crate::Limits::buffer_bytes)).
+    /// - [`Error::OutOfMemory`] if there is no memory for the buffer or for staging.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn upload<T: Element>(&self, host: &[T::Host]) -> Result<Buffer<T>> {
         self.upload_with(host, Secrecy::Public)
     }
@@ -30,9 +32,11 @@ impl Queue {
     /// Makes a buffer with the elements of `host`. If it is [`Secrecy::Secret`], it is zeroed when it is dropped.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if a buffer cannot have that many elements
-    /// ([`Limits::buffer_bytes`](crate::Limits::buffer_bytes)), [`Error::OutOfMemory`] if there is no memory for the
-    /// buffer or for staging, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// - [`Error::TooLarge`] if a buffer cannot have that many elements
+    ///   ([`Limits::buffer_bytes`](crate::Limits::buffer_bytes)).
+    /// - [`Error::OutOfMemory`] if there is no memory for the buffer or for staging.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn upload_with<T: Element>(&self, host: &[T::Host], secrecy: Secrecy) -> Result<Buffer<T>> {
         let mut buffer = self.device().alloc_with(host.len(), secrecy)?;
         self.write(&mut buffer, host)?;
@@ -43,9 +47,11 @@ impl Queue {
     /// earlier writes to these elements on other queues.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] if `source` is on another device, [`Error::Undecodable`] if bytes are no element,
-    /// [`Error::OutOfMemory`] if there is no staging memory, [`Error::Driver`] if a call of the driver fails,
-    /// [`Error::Lost`] if the device is lost.
+    /// - [`Error::WrongDevice`] if `source` is on another device.
+    /// - [`Error::Undecodable`] if bytes are no element.
+    /// - [`Error::OutOfMemory`] if there is no staging memory.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn read<'a, T: Element>(&self, source: impl Into<View<'a, T>>) -> Result<Vec<T::Host>> {
         self.download(source)?.wait()
     }
@@ -54,10 +60,14 @@ impl Queue {
     /// and for earlier writes to these elements on other queues.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] if `source` is on another device, [`Error::Length`] if `host` has another length;
-    /// nothing is read then. [`Error::Undecodable`] if bytes are no element, [`Error::OutOfMemory`] if there is no
-    /// staging memory, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost. The
-    /// contents of `host` are unspecified then.
+    /// - [`Error::WrongDevice`] if `source` is on another device.
+    /// - [`Error::Length`] if `host` has another length. Nothing is read then.
+    /// - [`Error::Undecodable`] if bytes are no element.
+    /// - [`Error::OutOfMemory`] if there is no staging memory.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    ///
+    /// The contents of `host` are unspecified then.
     pub fn read_into<'a, T: Element>(&self, source: impl Into<View<'a, T>>, host: &mut [T::Host]) -> Result<()> {
         let source = source.into();
         source.expect_len("the source of a read", host.len())?;
@@ -67,8 +77,10 @@ impl Queue {
     /// Queues a copy of all elements of `source` to the host.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] if `source` is on another device, [`Error::OutOfMemory`] if there is no staging memory,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// - [`Error::WrongDevice`] if `source` is on another device.
+    /// - [`Error::OutOfMemory`] if there is no staging memory.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn download<'a, T: Element>(&self, source: impl Into<View<'a, T>>) -> Result<Download<'a, T>> {
         let source = source.into();
         self.expect_own("the source of a read", source.device())?;
@@ -79,9 +91,13 @@ impl Queue {
     /// been read. The device may get the data later, but later work sees it.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] if `target` is on another device, [`Error::Length`] if `host` has another length;
-    /// nothing is written then. [`Error::OutOfMemory`] if there is no staging memory, [`Error::Driver`] if a call of
-    /// the driver fails, [`Error::Lost`] if the device is lost. A first part may be written then.
+    /// - [`Error::WrongDevice`] if `target` is on another device.
+    /// - [`Error::Length`] if `host` has another length; nothing is written then.
+    /// - [`Error::OutOfMemory`] if there is no staging memory.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    ///
+    /// A first part may be written then.
     pub fn write<'a, T: Element>(&self, target: impl Into<ViewMut<'a, T>>, host: &[T::Host]) -> Result<()> {
         let mut target = target.into();
         self.expect_own("the target of a write", target.device())?;
@@ -115,12 +131,14 @@ impl Queue {
     /// With CUDA the device writes the host memory directly. [`Pending::wait`] returns the memory.
     ///
     /// # Errors
-    /// - [`Error::WrongDevice`] if `source` or `host` is of another device, [`Error::WrongTransfer`] if `host` is for
-    ///   uploads only, [`Error::Length`] if it has another number of bytes than `source`.
+    /// - [`Error::WrongDevice`] if `source` or `host` is of another device.
+    /// - [`Error::WrongTransfer`] if `host` is for uploads only.
+    /// - [`Error::Length`] if it has another number of bytes than `source`.
     /// - [`Error::Unaligned`] if `source` is not whole words of 4 bytes, other than at the end of its buffer.
     /// - [`Error::SecretInput`] if `source` is secret and `host` is public.
-    /// - [`Error::OutOfMemory`] with wgpu if `host` is a part of host memory and there is no staging memory,
-    ///   [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// - [`Error::OutOfMemory`] with wgpu if `host` is a part of host memory and there is no staging memory.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     ///
     /// `host` is dropped then.
     pub fn read_pinned<'a, T: Element>(&self, source: impl Into<View<'a, T>>, host: HostBuffer) -> Result<Pending> {
@@ -145,9 +163,11 @@ impl Queue {
     /// Devices that cannot copy columns copy everything after the last event.
     ///
     /// # Errors
-    /// The errors of [`Queue::read_pinned`]. Besides, [`Error::Length`] if the blocks cannot all have the same width,
-    /// [`Error::WrongDevice`] if an event is of another device of this kind, [`Error::Driver`] if it is of another
-    /// kind.
+    /// The errors of [`Queue::read_pinned`], and:
+    ///
+    /// - [`Error::Length`] if the blocks cannot all have the same width.
+    /// - [`Error::WrongDevice`] if an event is of another device of this kind.
+    /// - [`Error::Driver`] if an event is of a device of another kind.
     pub fn read_pinned_columns<'a, T: Element>(
         &self,
         source: impl Into<View<'a, T>>,
@@ -163,21 +183,22 @@ impl Queue {
         Ok(backend.read_columns(self.handle(), span, host, rows, after)?.of(bytes, backend.info().id))
     }
 
-    /// Queues a copy of all of `host`, which holds elements in the device's form ([`Element::encode`]), to all
-    /// elements of `target`. With CUDA the device reads the host memory directly, and so it does through wgpu if
-    /// `host` is a whole [`crate::Transfer::Upload`] of at most 8 MiB. Through wgpu, other memory is copied to staging
-    /// memory in pieces, which may wait for earlier transfers.
+    /// Queues a copy of all of `host`, which holds elements in the device's form ([`Element::encode`]), to all elements
+    /// of `target`. With CUDA the device reads the host memory directly. Through wgpu it does so if `host` is a whole
+    /// [`crate::Transfer::Upload`] of at most 8 MiB. Other memory is copied to staging memory in pieces, which may wait
+    /// for earlier transfers.
     ///
     /// [`Pending::wait`] returns the memory, with unspecified contents: the CPU swaps it with the device's memory, and
     /// wgpu may return other memory.
     ///
     /// # Errors
-    /// - [`Error::WrongDevice`] if `target` or `host` is of another device, [`Error::Length`] if `host` has another
-    ///   number of bytes than `target`.
+    /// - [`Error::WrongDevice`] if `target` or `host` is of another device.
+    /// - [`Error::Length`] if `host` has another number of bytes than `target`.
     /// - [`Error::Unaligned`] if `target` is not whole words of 4 bytes, other than at the end of its buffer.
     /// - [`Error::SecretInput`] if `host` is secret and `target` is public.
-    /// - [`Error::OutOfMemory`] if there is no staging memory; some pieces are written then. [`Error::Driver`] if a
-    ///   call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// - [`Error::OutOfMemory`] if there is no staging memory. Some pieces are written then.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     ///
     /// `host` is dropped then.
     pub fn write_pinned<'a, T: Element>(&self, target: impl Into<ViewMut<'a, T>>, host: HostBuffer) -> Result<Pending> {
@@ -219,12 +240,13 @@ impl Queue {
     /// Copies all elements of `source` to `target`, which is on the same device and has the same length.
     ///
     /// # Errors
-    /// - [`Error::WrongDevice`] if `source` or `target` is on another device, [`Error::Length`] if they have different
-    ///   lengths.
+    /// - [`Error::WrongDevice`] if `source` or `target` is on another device.
+    /// - [`Error::Length`] if they have different lengths.
     /// - [`Error::Unaligned`] if one of them is not whole words of 4 bytes, other than at the end of its buffer.
     /// - [`Error::SecretInput`] if `source` is secret and `target` is public.
-    /// - [`Error::OutOfMemory`] with wgpu if both are parts of one buffer and there is no memory to copy through,
-    ///   [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// - [`Error::OutOfMemory`] with wgpu if both are parts of one buffer and there is no memory to copy through.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn copy<'a, 'b, T: Element>(
         &self,
         source: impl Into<View<'a, T>>,
@@ -242,9 +264,10 @@ impl Queue {
     /// Sets all bytes of the device form of `target` to zero.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] if `target` is on another device, [`Error::Unaligned`] if it is not whole words of 4
-    /// bytes, other than at the end of its buffer, [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if
-    /// the device is lost.
+    /// - [`Error::WrongDevice`] if `target` is on another device.
+    /// - [`Error::Unaligned`] if it is not whole words of 4 bytes, other than at the end of its buffer.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn clear<'a, T: Element>(&self, target: impl Into<ViewMut<'a, T>>) -> Result<()> {
         let mut target = target.into();
         self.expect_own("the target of a clear", target.device())?;
@@ -254,9 +277,11 @@ impl Queue {
     /// Makes a buffer with the elements of `source`, on the same device and of the same secrecy.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] if `source` is on another device, [`Error::OutOfMemory`] if the device has no room for
-    /// the copy, [`Error::Unaligned`] if `source` is not whole words of 4 bytes, other than at the end of its buffer,
-    /// [`Error::Driver`] if a call of the driver fails, [`Error::Lost`] if the device is lost.
+    /// - [`Error::WrongDevice`] if `source` is on another device.
+    /// - [`Error::OutOfMemory`] if the device has no room for the copy.
+    /// - [`Error::Unaligned`] if `source` is not whole words of 4 bytes, other than at the end of its buffer.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
     pub fn duplicate<'a, T: Element>(&self, source: impl Into<View<'a, T>>) -> Result<Buffer<T>> {
         let source = source.into();
         self.expect_own("the source of a copy", source.device())?;

@@ -1,4 +1,4 @@
-//! Which GPUs there are, in which order, and what is asked of them.
+//! The GPUs of the machine, their order, and the features asked of them.
 
 use std::{cmp::Reverse, task};
 
@@ -152,8 +152,8 @@ fn api_rank(info: &wgpu::AdapterInfo) -> u32 {
     }
 }
 
-/// Whether two adapters are one GPU. Two GPUs of one model differ in their place on the bus, which not every
-/// API tells; within one API, adapters without a place are different GPUs.
+/// Whether two adapters are one GPU. Two GPUs of one model differ in their place on the bus, which not every API tells.
+/// Within one API, adapters without a place are different GPUs.
 fn same_gpu(a: &wgpu::AdapterInfo, b: &wgpu::AdapterInfo) -> bool {
     if (a.vendor, a.device) != (b.vendor, b.device) {
         return false;

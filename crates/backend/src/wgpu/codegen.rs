@@ -5,17 +5,17 @@
 //! - `THREADS: u32`, the size of a workgroup;
 //! - the constants that [`constants!`](crate::constants) declared, if the kernel has any;
 //! - `params: Params` with the fields that [`params!`](crate::params) declared, unless the kernel has none. It is an
-//!   immediate (push constant) where the device has room for it, else a uniform: a struct of `u32` scalars has the same
+//!   immediate (push constant) if the device has room for it, else a uniform. A struct of `u32` scalars has the same
 //!   layout in both;
 //! - for each binding `x`: `x_get(i: u32) -> W` and, where it is written, `x_set(i: u32, value: W)`; of atomics
 //!   `x_max(i: u32, value: u32)` too.
 //!
-//! Allocations larger than one binding may be are made of chunks, and each chunk is a binding of its own: the accessors
-//! choose by the high bits of `i`. Where views start within what is bound, the accessors add the view's place to `i`:
-//! fields of `Params` that are put before the others. Workgroup memory starts uninitialised, as in CUDA.
+//! Allocations larger than one binding may be are made of chunks, and each chunk is a binding of its own. The accessors
+//! choose by the high bits of `i`. If views start within the bound range, the accessors add the view's place to `i`.
+//! These places are fields of `Params` ahead of the others. Workgroup memory starts uninitialised, as in CUDA.
 //!
-//! `enable`, `requires` and `diagnostic` directives must come first in WGSL; they may stand at the start of any line of
-//! the text and are moved to the top. `u64` needs none.
+//! `enable`, `requires` and `diagnostic` directives must come first in WGSL. They may stand at the start of any line of
+//! the text; the backend moves them to the top. `u64` needs none.
 
 use std::fmt::Write;
 

@@ -1,5 +1,5 @@
-//! One open device as wgpu has it: its limits, what is counted, and whether it is lost. Batches, pools and kernels use
-//! it, and it knows nothing of them.
+//! One open device as wgpu has it: its limits, its counters, and whether it is lost. Batches, pools and kernels use it,
+//! and it knows nothing of them.
 
 #[cfg(test)]
 use std::sync::{Mutex, PoisonError};
@@ -21,8 +21,8 @@ use crate::{
     info::{DeviceInfo, Features, Limits},
 };
 
-/// Bytes of the pieces in which host data passes through staging memory: long enough to reach a bus's full speed,
-/// short enough for the encoding of one piece to overlap the copy of another.
+/// Bytes of the pieces in which host data passes through staging memory. They are long enough to reach a bus's full
+/// speed, and short enough for the encoding of one piece to overlap the copy of another.
 pub(super) const STAGING_BYTES: u64 = 8 << 20;
 
 /// Bytes that each pool of staging memory keeps, and that uploads may have under way before they wait.

@@ -30,9 +30,9 @@ use crate::{
 /// How long a wait for a callback sleeps that another thread is about to run.
 const CALLBACK_PAUSE: Duration = Duration::from_millis(1);
 
-/// Whether the device copies from such host memory itself. The host reads it at a crawl then, since it is not cached,
-/// and it can only be copied from as a whole, since mappings end as a whole. Longer memory for uploads is often used in
-/// parts, so it passes through pieces of staging memory, like memory for downloads that goes up.
+/// Whether the device copies from such host memory itself. The host reads it at a crawl then, since it is not cached.
+/// Only the whole can be copied from, since mappings end as a whole. Longer memory for uploads is often used in parts,
+/// so it passes through pieces of staging memory, like memory for downloads that goes up.
 pub(super) fn is_copied_from(transfer: Transfer, len: usize) -> bool {
     transfer == Transfer::Upload && len as u64 <= STAGING_BYTES
 }

@@ -45,9 +45,8 @@ impl Arithmetic {
         Self(Kind::Prime { limbs: F::LIMBS, constants: Constants::of::<F>() })
     }
 
-    /// Describes the arithmetic of the extension `F` of degree `N` of the field `B`: `compose` makes an element from
-    /// its coefficients, the constant one first, and `split` takes it apart. Everything else is computed with the
-    /// arithmetic of `F`.
+    /// Describes the arithmetic of the extension `F` of degree `N` of the field `B`. `compose` makes an element from
+    /// its coefficients, the constant one first. `split` takes it apart. The arithmetic of `F` gives everything else.
     ///
     /// # Panics
     /// If `N` is less than 2.

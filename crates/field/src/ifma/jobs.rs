@@ -1,4 +1,4 @@
-//! What a field of some number of limbs does in lanes, behind pointers, so that what calls it is compiled once for all
+//! Operations in lanes of a field of some number of limbs, behind pointers. Their callers are compiled once for all
 //! numbers.
 
 use std::fmt;

@@ -16,7 +16,7 @@ use super::{BITS, Field, MASK};
 pub const COLUMNS: usize = 32;
 
 /// Eight elements: the word i of each lane holds a limb of 52 bits, the lowest first. Limbs are *normalised* when all
-/// but the highest are below 2^52; what multiplies must have the highest so, too.
+/// but the highest are below 2^52. A factor must have the highest below 2^52, too.
 pub type Eight<const L: usize> = [__m512i; L];
 
 /// The columns of a sum of products, before carries: column i has the weight of limb i.
@@ -29,12 +29,12 @@ macro_rules! each {
 }
 pub(super) use each;
 
-/// Holds the constants of a prime field of `LIMBS` 32-bit limbs in memory and `L` limbs in lanes, in which an element
+/// Holds the constants of a prime field of `LIMBS` 32-bit limbs in memory and `L` limbs in lanes. In lanes, an element
 /// is any integer below R = 2^(52 L) that is congruent to it. R is at least 16p.
 ///
-/// Products ([`mul2`](Self::mul2)) are Montgomery's: (a · b + q · p) / R with q < R, so below p + a · b / R. Where b
-/// comes from memory as a factor, which is below p · R / 2^(32 `LIMBS`), that is below p + a; where b is below p, it is
-/// below p + a / 16.
+/// Products ([`mul2`](Self::mul2)) are Montgomery's: (a·b + q·p) / R with q < R, so below p + a·b / R. If b is a factor
+/// from memory, it is below p·R / 2^(32 `LIMBS`), and the product is below p + a. If b is below p, the product is below
+/// p + a/16.
 #[derive(Clone, Copy, Debug)]
 pub struct Lanes<const LIMBS: usize, const L: usize> {
     modulus: Eight<L>,
@@ -209,8 +209,8 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
 
     /// Computes x mod p below 2p, for a normalised x below 16p. The result is normalised.
     ///
-    /// The quotient x / p is estimated by the 52 highest bits that x may have, times 2^52 of their unit divided by p
-    /// and rounded down, which is at least 16. The estimate is not above x / p, and below it by less than 1 + x / 16p.
+    /// The quotient x / p is estimated by the 52 highest bits that x may have. They are multiplied by ⌊2^52 · u / p⌋, u
+    /// their unit, which is at least 16. The estimate is not above x / p, and below it by less than 1 + x / 16p.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     pub fn reduce(&self, x: &Eight<L>) -> Eight<L> {
@@ -238,8 +238,8 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
         self.blend(&less, x, _mm512_movepi64_mask(less[L - 1]))
     }
 
-    /// Turns eight elements of the form in memory, normalised and below p, into constants that multiply: x · R mod p,
-    /// so that a product by one keeps the form of the other factor. Normalised and below p.
+    /// Turns eight elements of the form in memory into constants that multiply: x · R mod p. A product by one keeps the
+    /// form of the other factor. The elements are normalised and below p, and so are the constants.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     pub fn constants(&self, x: &Eight<L>) -> Eight<L> {
@@ -247,8 +247,8 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
         self.canonical(&x)
     }
 
-    /// Turns x into a factor: what [`load_factor`](Self::load_factor) would give of it in memory, for a normalised x
-    /// below 2^(32 `LIMBS`).
+    /// Turns x into a factor, for a normalised x below 2^(32 `LIMBS`). The result is that of
+    /// [`load_factor`](Self::load_factor) on x in memory.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     pub fn factor(&self, x: &Eight<L>) -> Eight<L> {

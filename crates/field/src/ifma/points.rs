@@ -23,9 +23,9 @@ impl Field {
         unreachable!("no field is made for {len} differences of {a:?} and {b:?} to {out:?}");
     }
 
-    /// Adds points by the chord through both: `out[i] = a[i] + b[i]`, for points of two coordinates each, a multiple of
-    /// [`STEP`] of them, with the inverses of their [`differences`](Self::differences). Where these are no inverses,
-    /// neither is that the sum.
+    /// Adds points by the chord through both: `out[i] = a[i] + b[i]`. The points have two coordinates each, and their
+    /// number is a multiple of [`STEP`]. You pass the inverses of their [`differences`](Self::differences). Without a
+    /// true inverse the sum is wrong.
     ///
     /// # Panics
     /// If the lengths do not fit each other.

@@ -117,8 +117,8 @@ impl Field {
         });
     }
 
-    /// Combines two runs: `values[out + i]` becomes the sum, the difference or the product of `values[a + i]` and
-    /// `values[b + i]` for each i below `len`, all in elements, on one core. Runs may be the same, but overlap in no
+    /// Combines two runs on one core. For each i below `len`, `values[out + i]` becomes the sum, the difference or the
+    /// product of `values[a + i]` and `values[b + i]`. Indices count elements. Runs may be the same, but overlap in no
     /// other way.
     ///
     /// # Panics

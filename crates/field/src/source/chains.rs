@@ -1,21 +1,23 @@
 //! Sums and products of a prime field in CUDA: chains of instructions with carries, one statement for each function.
 //!
-//! A statement of PTX for each instruction, or loops over limbs, would be more to read in `.cuh` files and less to
-//! write here, but NVRTC inlines all functions of a kernel before it unrolls their loops one by one, and takes 0.1 ms
-//! for each statement of PTX besides. 16 products of 12 limbs took its optimizer 1.4 s so, and 0.06 s as one statement
-//! each; the machine code is as long.
+//! In `.cuh` files, a statement of PTX for each instruction, or loops over limbs, would be less to write here, but more
+//! to read. NVRTC inlines all functions of a kernel before it unrolls their loops one by one, and takes 0.1 ms for each
+//! statement of PTX besides. For 16 products of 12 limbs its optimizer took 1.4 s so, and 0.06 s as one statement each.
+//! The machine code is as long.
 //!
 //! Where the host runs the sources (`CARRY_MODEL` of `field/words.cuh`), the same instructions are calls of its model
 //! of the carry flag.
 //!
-//! A product accumulates in two arrays, one for the even columns of 32 bits and one for the odd, so that the two halves
-//! of each 32×32 product land in neighbouring words and a row of products is one chain of `mad.lo`/`mad.hi` pairs, each
-//! pair one IMAD.WIDE. After a row, one limb is reduced and the two arrays change roles. The reduction is interleaved
-//! by rows: "coarsely integrated operand scanning" of Koç, Acar and Kaliski, "Analyzing and comparing Montgomery
-//! multiplication algorithms", IEEE Micro 16 (1996). That products of values below 2p are below 2p where 4p fits the
-//! limbs: Walter, "Montgomery exponentiation needs no final subtractions", Electronics Letters 35 (1999). Sums of
-//! products that are reduced once: Aranha, Karabina, Longa, Gebotys and Lopez, "Faster explicit formulas for computing
-//! pairings over ordinary curves", EUROCRYPT 2011.
+//! A product accumulates in two arrays, one for the even columns of 32 bits and one for the odd. The two halves of each
+//! 32×32 product land in neighbouring words. A row of products is one chain of `mad.lo`/`mad.hi` pairs, each pair one
+//! IMAD.WIDE. After a row, one limb is reduced and the two arrays change roles.
+//!
+//! - The reduction is interleaved by rows: "coarsely integrated operand scanning" of Koç, Acar and Kaliski, "Analyzing
+//!   and comparing Montgomery multiplication algorithms", IEEE Micro 16 (1996).
+//! - Products of values below 2p are below 2p where 4p fits the limbs: Walter, "Montgomery exponentiation needs no
+//!   final subtractions", Electronics Letters 35 (1999).
+//! - Sums of products are reduced once: Aranha, Karabina, Longa, Gebotys and Lopez, "Faster explicit formulas for
+//!   computing pairings over ordinary curves", EUROCRYPT 2011.
 
 use self::instructions::{ALONE, Chain, Condition, ENDS, GOES_ON, Instruction, Operation, STARTS, Word, ZERO};
 use crate::field::constants::Constants;
@@ -152,8 +154,8 @@ impl Field {
         self.constants.modulus.iter().map(double).collect()
     }
 
-    /// −1/p mod 2^32 in constant memory: as an immediate 0xffffffff it makes the assembler negate operands, which
-    /// breaks the pairs (53 against 60 G multiplications/s on an H200 for a modulus with this value).
+    /// −1/p mod 2^32 in constant memory. As an immediate 0xffffffff it makes the assembler negate operands, which
+    /// breaks the pairs. For a modulus with this value, an H200 then makes 53 instead of 60 G multiplications/s.
     fn n0(&self, chain: &mut Chain) -> Word {
         chain.input("f_n0".into())
     }
@@ -343,10 +345,10 @@ impl Field {
         odd[2 * others] = chain.push(Instruction::Carry(Operation::MadLow, flag, words));
     }
 
-    /// With B = 2^(32 limbs) and q = ⌊a quotient / B⌋, a w − q p is below (1 + a / B) p (Shoup). Products of limbs
-    /// below column limbs − 2 are left out of q, which makes it one less only where the fraction that q cuts off is
-    /// below limbs / 2^32: then a w − q p is below (1 + a / B + limbs / 2^32) p, still under 2p as `F_LAZY` requires. a
-    /// w − q p = a w + q (B − p) mod B takes low halves of products only; rows of B − p that are zero are skipped.
+    /// With B = 2^(32 limbs) and q = ⌊a quotient / B⌋, a w − q p is below (1 + a/B) p (Shoup). Products of limbs below
+    /// column limbs − 2 are left out of q. That makes q one less only if the fraction that it cuts off is below limbs /
+    /// 2^32. Then a w − q p is below (1 + a/B + limbs/2^32) p, still under 2p as `F_LAZY` requires. It is
+    /// `a w + q (B − p)` mod B, which takes low halves of products only. Rows of B − p that are zero are skipped.
     fn mul_shoup(&self) -> (Chain, Vec<Word>) {
         let mut chain = Chain::default();
         let limbs = self.limbs;

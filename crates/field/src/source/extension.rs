@@ -165,9 +165,9 @@ pub(super) fn wgsl(field: &Extended, level: usize) -> String {
     text + &format!("fn f_frobenius(a: F) -> F {{ return F({frobenius}); }}\n")
 }
 
-/// `f_inverse`. The product of all conjugates is the norm, which lies in the base; all but a itself are its cofactor:
-/// Itoh and Tsujii, "A fast algorithm for computing multiplicative inverses in GF(2^m) using normal bases", Information
-/// and Computation 78 (1988).
+/// `f_inverse`. The product of all conjugates of a is the norm, which lies in the base. The product of all but a itself
+/// is the cofactor. See Itoh and Tsujii, "A fast algorithm for computing multiplicative inverses in GF(2^m) using
+/// normal bases", Information and Computation 78 (1988).
 pub(super) fn wgsl_inverse(field: &Extended) -> String {
     let n = field.reduction.len();
     let scaled = list(n, |i| format!("b_mul(cofactor.c{i}, inverse)"));

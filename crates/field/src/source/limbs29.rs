@@ -1,9 +1,9 @@
-//! Multiplication in WGSL with 64-bit integers, for fields of many limbs: WGSL has no carries, so that sums of products
-//! of whole limbs take as long as the products. Products of parts of 29 bits are added up to 64 at a time without any.
+//! Multiplication in WGSL with 64-bit integers, for fields of many limbs. WGSL has no carries, so sums of products of
+//! whole limbs take as long as the products. Up to 64 products of parts of 29 bits add up without a carry.
 //!
 //! This is Montgomery's multiplication by columns (P. L. Montgomery, "Modular multiplication without trial division",
-//! 1985), with a row for each part of the first factor and the radix of the parts. So that the product is that of
-//! [`super::wgsl`]'s R, the second factor is multiplied by what the radix' power is more than R, a shift that costs
+//! 1985), with a row for each part of the first factor and the radix of the parts. The power of this radix exceeds
+//! [`super::wgsl`]'s R. To get the same product, the second factor is multiplied by their ratio, a shift that costs
 //! nothing.
 //!
 //! Where elements stay in parts, sums have no carries either, and are reduced when they would grow too long.
@@ -88,8 +88,8 @@ pub(super) fn mul(constants: &Constants, parts: usize) -> String {
 }
 
 /// `f_parts_mul(a, b)`: a · b · 2^(−29 parts), up to a multiple of p, below that product plus p. The parts of the
-/// second factor are below 2^29, and so are those of the product but for the last; those of the first factor may be up
-/// to 5 · 2^29 where there are at most [`MOST_UNREDUCED`].
+/// second factor are below 2^29. So are the parts of the product, except the last. The parts of the first factor may be
+/// up to 5 · 2^29 if there are at most [`MOST_UNREDUCED`].
 fn product(constants: &Constants, parts: usize) -> String {
     let p = |i| part_of(&constants.modulus, i);
     let last = parts - 1;
@@ -166,8 +166,8 @@ impl<'a> Lazy<'a> {
         BITS * self.parts - 32 * self.constants.modulus.len()
     }
 
-    /// The multiple of p that is added to a difference: no part is negative if those of what is subtracted are below
-    /// `units` · 2^29, and it is below `below` times p.
+    /// The multiple of p that is added to a difference; it is below `below` times p. With it no part is negative, if
+    /// the parts of the subtrahend are below `units` · 2^29.
     fn multiple(&self, below: f64, units: u32) -> u32 {
         let serves =
             |times: &u32| (f64::from(*times) * self.last).floor() - f64::from(units) > (below * self.last).ceil();
@@ -209,9 +209,8 @@ impl<'a> Lazy<'a> {
         (0..self.parts).map(pad).collect()
     }
 
-    /// `f_parts_add`, `f_parts_sub` of what is below 2.2 p, `f_parts_sub_sums` of sums of two such, `f_parts_reduce`,
-    /// after which a sum or difference of sums is below 2.1 p, and `f_parts_carried`, which only shortens the parts of
-    /// a sum.
+    /// `f_parts_add`, `f_parts_sub` of values below 2.2 p, and `f_parts_sub_sums` of sums of two such values. After
+    /// `f_parts_reduce` a sum or difference of sums is below 2.1 p. `f_parts_carried` only shortens the parts of a sum.
     pub(super) fn render(&self) -> String {
         let all = |part: &dyn Fn(usize) -> String| list(self.parts, part);
         let mut text = format!(

@@ -103,8 +103,8 @@ impl Wgsl {
         text
     }
 
-    /// Whether limb i of the modulus times m = −s needs no product, s the limb that is made zero: where p0 = 1, m p0 +
-    /// s is 2^32 unless s = 0, and where p1 = 2^32 − 1 as well, the words of m p1 = 2^32 m − m are s and ¬s, unless s =
+    /// Whether limb i of the modulus times m = −s needs no product, where s is the limb that is made zero. If p0 = 1,
+    /// m·p0 + s is 2^32 unless s = 0. If p1 = 2^32 − 1 as well, the words of m·p1 = 2^32·m − m are s and ¬s, unless s =
     /// 0.
     fn is_known(&self, i: usize) -> bool {
         self.constants.modulus[0] == 1 && (i == 0 || i == 1 && self.constants.modulus[1] == u32::MAX)
@@ -166,7 +166,7 @@ impl Wgsl {
     }
 }
 
-/// `f_mac(a, b, c, d)` in WGSL without 64-bit integers: a · b + c + d as (low, high) by halves of 16 bits; the sum is
+/// `f_mac(a, b, c, d)` in WGSL without 64-bit integers, by halves of 16 bits. It is a · b + c + d as (low, high), a sum
 /// below 2^64.
 pub const F_MAC: &str = "\
 fn f_mac(a: u32, b: u32, c: u32, d: u32) -> vec2<u32> {

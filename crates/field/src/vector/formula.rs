@@ -66,9 +66,9 @@ impl<'a, F: DeviceField> Formula<'a, F> {
     /// The values in a new vector, as long as the vectors are, and secret if one of them is.
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length) if there are no vectors or not all have the same length;
-    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if there is no room for the values; and those [of
-    /// every operation](Vector#errors).
+    /// - [`Error::Length`](evariste_backend::Error::Length) if there are no vectors or not all have the same length.
+    /// - [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if there is no room for the values.
+    /// - The errors [of every operation](Vector#errors).
     pub fn to_buffer(&self, vector: &Vector<F>) -> Result<Buffer<Mont<F>>> {
         self.expect_lengths(vector, self.columns.first().map_or(0, View::len))?;
         vector.compute(&self.expression, &self.columns, &self.constants)

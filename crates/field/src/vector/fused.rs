@@ -59,10 +59,12 @@ impl<F: DeviceField> Vector<F> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Length`] if columns or constants are missing or a column has another length than `out`;
-    /// [`Error::OutOfMemory`] if the device has no room for the constants; [`Error::TooLarge`] for more multiplications
-    /// than the loops of a thread may have ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)), 5,000 over a
-    /// field of 256 bits on Mesa's llvmpipe; and those [of every operation](Vector#errors).
+    /// - [`Error::Length`] if columns or constants are missing, or if a column has another length than `out`.
+    /// - [`Error::OutOfMemory`] if the device has no room for the constants.
+    /// - [`Error::TooLarge`] for more multiplications than the loops of a thread may have
+    ///   ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)). Over a field of 256 bits, Mesa's llvmpipe
+    ///   allows 5,000.
+    /// - The errors [of every operation](Vector#errors).
     pub fn evaluate_expression<'a>(
         &self,
         expression: &Expression,
@@ -77,10 +79,11 @@ impl<F: DeviceField> Vector<F> {
     /// of [`Vector::evaluate_expression`]. A [`Formula`](crate::Formula) does the same with operators on vectors.
     ///
     /// # Errors
-    /// [`Error::Length`] if there are no columns, if columns or constants are missing, or if a column has another
-    /// length than the first; [`Error::OutOfMemory`] if there is no room for the output or the constants;
-    /// [`Error::TooLarge`] for more multiplications than the loops of a thread may have; and those [of every
-    /// operation](Vector#errors).
+    /// - [`Error::Length`] if there are no columns, if columns or constants are missing, or if a column has another
+    ///   length than the first.
+    /// - [`Error::OutOfMemory`] if there is no room for the output or the constants.
+    /// - [`Error::TooLarge`] for more multiplications than the loops of a thread may have.
+    /// - The errors [of every operation](Vector#errors).
     pub fn compute<'a>(
         &self,
         expression: &Expression,
@@ -121,10 +124,11 @@ impl<F: DeviceField> Vector<F> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Length`] if there are no columns, if columns or constants are missing, or if a named column has another
-    /// length than the first; [`Error::OutOfMemory`] if there is no room for the constants or the sums of chunks;
-    /// [`Error::TooLarge`] for more multiplications than the loops of a thread may have; and those [of every
-    /// operation](Vector#errors).
+    /// - [`Error::Length`] if there are no columns, if columns or constants are missing, or if a named column has
+    ///   another length than the first.
+    /// - [`Error::OutOfMemory`] if there is no room for the constants or the sums of chunks.
+    /// - [`Error::TooLarge`] for more multiplications than the loops of a thread may have.
+    /// - The errors [of every operation](Vector#errors).
     pub fn sum_expression<'a>(
         &self,
         expression: &Expression,
@@ -138,9 +142,9 @@ impl<F: DeviceField> Vector<F> {
     /// `out[0]` is the value of [`Vector::sum_expression`].
     ///
     /// # Errors
-    /// [`Error::Length`] unless `out` has one element, if there are no columns, if columns or constants are missing, or
-    /// if a named column has another length than the first; [`Error::OutOfMemory`] and [`Error::TooLarge`] as in
-    /// [`Vector::sum_expression`]; and those [of every operation](Vector#errors).
+    /// - [`Error::Length`] unless `out` has one element.
+    /// - The errors of [`Vector::sum_expression`].
+    /// - The errors [of every operation](Vector#errors).
     pub fn sum_expression_into<'a>(
         &self,
         expression: &Expression,

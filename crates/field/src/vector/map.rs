@@ -94,9 +94,10 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = factor · a[i]`.
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length) unless both vectors have the same length;
-    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for one more element, the
-    /// factor; and those [of every operation](Vector#errors).
+    /// - [`Error::Length`](evariste_backend::Error::Length) unless both vectors have the same length.
+    /// - [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for one more element,
+    ///   the factor.
+    /// - The errors [of every operation](Vector#errors).
     pub fn scale<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -158,10 +159,11 @@ impl<F: DeviceField> Vector<F> {
     /// `out[i] = a[i]^exponent`, for an exponent of 64-bit words, the lowest first; 0⁰ is 1.
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length) unless both vectors have the same length; and those [of every
-    /// operation](Vector#errors). [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no
-    /// room for the exponent or, if its limit on the loops of a thread makes it take the exponent in parts, for one
-    /// more vector of this length.
+    /// - [`Error::Length`](evariste_backend::Error::Length) unless both vectors have the same length.
+    /// - The errors [of every operation](Vector#errors).
+    /// - [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the exponent. If
+    ///   its limit on the loops of a thread divides the exponent into parts, one more vector of this length needs room
+    ///   too.
     pub fn pow<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -181,9 +183,9 @@ impl<F: DeviceField> Vector<F> {
     /// `a[i] = a[i]^exponent`.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the exponent or, if
-    /// it takes that in parts as in [`Vector::pow`], for two more vectors of this length; and those [of every
-    /// operation](Vector#errors).
+    /// - [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the exponent. If it
+    ///   takes the exponent in parts as in [`Vector::pow`], two more vectors of this length need room too.
+    /// - The errors [of every operation](Vector#errors).
     pub fn pow_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, exponent: impl AsRef<[u64]>) -> Result<()> {
         let a = a.into();
         let exponent = Exponent::new(exponent.as_ref());
@@ -195,7 +197,7 @@ impl<F: DeviceField> Vector<F> {
         self.pow_in_parts(&exponent, self.queue().duplicate(&a)?.as_view(), a)
     }
 
-    /// [`Vector::pow`] by parts of the exponent from the highest down, each in launches of its own: the power so far is
+    /// [`Vector::pow`] by parts of the exponent from the highest down, each in launches of its own. The power so far is
     /// raised by the part's digits, and multiplied by the part's power of `a`.
     fn pow_in_parts(&self, exponent: &Exponent, a: View<'_, Mont<F>>, mut out: ViewMut<'_, Mont<F>>) -> Result<()> {
         let (len, secrecy) = (self.checked_len(a.len())?, secrecy_of([a, out.as_view()]));

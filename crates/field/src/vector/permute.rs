@@ -123,8 +123,9 @@ impl<F: DeviceField> Vector<F> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Length`] unless `indices` and `a` have the same length; [`Error::OutOfMemory`] if the device has no
-    /// room for 4 bytes of scratch for each element of `out`; and those [of every operation](Vector#errors).
+    /// - [`Error::Length`] unless `indices` and `a` have the same length.
+    /// - [`Error::OutOfMemory`] if the device has no room for 4 bytes of scratch for each element of `out`.
+    /// - The errors [of every operation](Vector#errors).
     pub fn scatter<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -197,8 +198,8 @@ pub(super) fn reverse_spec<F: DeviceField>(output: Output) -> KernelSpec {
     KernelSpec::new("bit_reverse", variant, bindings, body, source).threads(THREADS)
 }
 
-/// Side of the tiles in which a matrix is transposed: the largest whose tile, with a column of padding so that its
-/// columns lie in different banks, keeps to the memory of a workgroup.
+/// Side of the tiles in which a matrix is transposed. It is the largest whose tile keeps to the memory of a workgroup.
+/// A tile has a column of padding, so that its columns lie in different banks.
 const fn side<F: DeviceField>() -> u32 {
     let mut side = 32;
     while side > 1 && source::tile_bytes::<F>(side * (side + 1)) > TILE_BYTES {

@@ -1,10 +1,12 @@
 //! Prefix sums and products, and division by x − z, which is the same with a weight.
 //!
-//! Three steps: tiles are reduced, the tiles' results are turned into the states before each tile (by this very scheme,
-//! in place), and each tile is gone through from its state on. A thread goes through a run of neighbouring elements,
-//! twice: once for the run's result, which a scan over the workgroup turns into the state before the run, and once to
-//! write. So 3 additions or multiplications an element, 12/8 more for the scan of a run of 8, and 3 accesses to memory
-//! an element (two where there is one tile). Launches: 1 up to 2^11 elements, 3 up to 2^22, then 5.
+//! There are three steps. Tiles are reduced. The tiles' results are turned into the states before each tile, by this
+//! very scheme, in place. Each tile is then gone through from its state on.
+//!
+//! A thread goes through a run of neighbouring elements twice. The first time gives the run's result, which a scan over
+//! the workgroup turns into the state before the run. The second time writes. An element costs 3 additions or
+//! multiplications, and 12/8 more for the scan of a run of 8. It costs 3 accesses to memory, or 2 if there is one tile.
+//! There is one launch up to 2^11 elements, there are 3 up to 2^22, then 5.
 
 use evariste_backend::{
     Arg, Binding, BindingList, Buffer, CpuArg, KernelSpec, Language, Result, Secrecy, View, ViewMut, Wiped, parallel,
@@ -91,9 +93,10 @@ impl<F: DeviceField> Vector<F> {
     /// Writes `out[i] = Σ a[j]`, over all j ≤ i ([`Prefix::Inclusive`]) or all j < i ([`Prefix::Exclusive`]).
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length) unless both vectors have the same length;
-    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
-    /// tiles, one element for each tile of up to 2¹¹ elements; and those [of every operation](Vector#errors).
+    /// - [`Error::Length`](evariste_backend::Error::Length) unless both vectors have the same length.
+    /// - [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    ///   tiles, one element for each tile of up to 2¹¹ elements.
+    /// - The errors [of every operation](Vector#errors).
     pub fn prefix_sum<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -106,8 +109,9 @@ impl<F: DeviceField> Vector<F> {
     /// [`Vector::prefix_sum`] in place.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
-    /// tiles, one element for each tile of up to 2¹¹ elements; and those [of every operation](Vector#errors).
+    /// - [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    ///   tiles, one element for each tile of up to 2¹¹ elements.
+    /// - The errors [of every operation](Vector#errors).
     pub fn prefix_sum_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, prefix: Prefix) -> Result<()> {
         self.scan_assign(&Plan { scan: Scan::Sum, weights: None }, a.into(), prefix, 0).map(drop)
     }
@@ -115,9 +119,10 @@ impl<F: DeviceField> Vector<F> {
     /// Writes `out[i] = Π a[j]`, over all j ≤ i ([`Prefix::Inclusive`]) or all j < i ([`Prefix::Exclusive`]).
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length) unless both vectors have the same length;
-    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
-    /// tiles, one element for each tile of up to 2¹¹ elements; and those [of every operation](Vector#errors).
+    /// - [`Error::Length`](evariste_backend::Error::Length) unless both vectors have the same length.
+    /// - [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    ///   tiles, one element for each tile of up to 2¹¹ elements.
+    /// - The errors [of every operation](Vector#errors).
     pub fn prefix_product<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -130,8 +135,9 @@ impl<F: DeviceField> Vector<F> {
     /// [`Vector::prefix_product`] in place.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
-    /// tiles, one element for each tile of up to 2¹¹ elements; and those [of every operation](Vector#errors).
+    /// - [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    ///   tiles, one element for each tile of up to 2¹¹ elements.
+    /// - The errors [of every operation](Vector#errors).
     pub fn prefix_product_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, prefix: Prefix) -> Result<()> {
         self.scan_assign(&Plan { scan: Scan::Product, weights: None }, a.into(), prefix, 0).map(drop)
     }
@@ -140,11 +146,12 @@ impl<F: DeviceField> Vector<F> {
     /// remainder, which is the value at `z`. The quotient's highest coefficient is zero. Waits for the remainder.
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length) unless both vectors have the same length;
-    /// [`Error::Undecodable`](evariste_backend::Error::Undecodable) if the remainder is not an element of the field, as
-    /// may happen if `a` was never written; [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device
-    /// has no room for the results of the tiles, one element for each tile of up to 2¹¹ elements; and those [of every
-    /// operation](Vector#errors).
+    /// - [`Error::Length`](evariste_backend::Error::Length) unless both vectors have the same length.
+    /// - [`Error::Undecodable`](evariste_backend::Error::Undecodable) if the remainder is not an element of the field,
+    ///   as may happen if `a` was never written.
+    /// - [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    ///   tiles, one element for each tile of up to 2¹¹ elements.
+    /// - The errors [of every operation](Vector#errors).
     pub fn divide_by_linear<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -161,10 +168,11 @@ impl<F: DeviceField> Vector<F> {
     /// [`Vector::divide_by_linear`] in place: `a` becomes the quotient.
     ///
     /// # Errors
-    /// [`Error::Undecodable`](evariste_backend::Error::Undecodable) if the remainder is not an element of the field, as
-    /// may happen if `a` was never written; [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device
-    /// has no room for the results of the tiles, one element for each tile of up to 2¹¹ elements; and those [of every
-    /// operation](Vector#errors).
+    /// - [`Error::Undecodable`](evariste_backend::Error::Undecodable) if the remainder is not an element of the field,
+    ///   as may happen if `a` was never written.
+    /// - [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    ///   tiles, one element for each tile of up to 2¹¹ elements.
+    /// - The errors [of every operation](Vector#errors).
     pub fn divide_by_linear_assign<'a>(&self, a: impl Into<ViewMut<'a, Mont<F>>>, z: F) -> Result<F> {
         let a = a.into();
         let weights = self.weights(z, a.secrecy())?;

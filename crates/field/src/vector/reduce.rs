@@ -1,12 +1,13 @@
 //! Reductions to one element: sum, product, inner product, the value of a polynomial.
 //!
-//! A workgroup reduces a chunk of neighbouring elements: each thread those at its place modulo the workgroup's size,
-//! from the last to the first, then the threads' results by a tree. Chunks are so long that there are at most
-//! [`MAX_CHUNKS`], whose results one more launch reduces: two launches for any length, each element read once.
+//! A workgroup reduces a chunk of neighbouring elements. Each thread takes those at its place modulo the workgroup's
+//! size, from the last to the first. A tree then combines the threads' results. Chunks are so long that there are at
+//! most [`MAX_CHUNKS`]. One more launch reduces their results. So any length takes two launches, and each element is
+//! read once.
 //!
-//! All four are one scheme: `combine(near, far, d)` joins the result of a segment with that of the segment after it,
-//! whose elements lie 2^d further. It is a sum or a product, or near + z^(2^d) · far for a polynomial's value at z,
-//! with those powers from a table; one multiplication and one addition for each element there.
+//! All four are one scheme: `combine(near, far, d)` joins the results of a segment and of the one after it, whose
+//! elements lie 2^d further. It is a sum, a product, or near + z^(2^d) · far for a polynomial's value at z. A table has
+//! those powers. Such a value takes one multiplication and one addition for each element.
 
 use evariste_backend::{
     Arg, Binding, BindingList, Buffer, CpuArg, Kernel, KernelSpec, Language, Result, Secrecy, View, ViewMut, Wiped,
@@ -133,9 +134,11 @@ impl<F: DeviceField> Vector<F> {
     /// `Σ a[i]`. Waits for it.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
-    /// chunks; [`Error::Undecodable`](evariste_backend::Error::Undecodable) if the value is not an element of the
-    /// field, as may happen if `a` was never written; and those [of every operation](Vector#errors).
+    /// - [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    ///   chunks.
+    /// - [`Error::Undecodable`](evariste_backend::Error::Undecodable) if the value is not an element of the field, as
+    ///   may happen if `a` was never written.
+    /// - The errors [of every operation](Vector#errors).
     pub fn sum<'a>(&self, a: impl Into<View<'a, Mont<F>>>) -> Result<F> {
         let a = a.into();
         self.value(a.secrecy(), |out| self.sum_into(a, out))
@@ -144,9 +147,10 @@ impl<F: DeviceField> Vector<F> {
     /// `out[0] = Σ a[i]`.
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length) unless `out` has one element;
-    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
-    /// chunks; and those [of every operation](Vector#errors).
+    /// - [`Error::Length`](evariste_backend::Error::Length) unless `out` has one element.
+    /// - [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    ///   chunks.
+    /// - The errors [of every operation](Vector#errors).
     pub fn sum_into<'a>(&self, a: impl Into<View<'a, Mont<F>>>, out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
         self.reduce(Reduction::Sum, a.into(), None, None, out.into())
     }
@@ -154,9 +158,11 @@ impl<F: DeviceField> Vector<F> {
     /// `Π a[i]`. Waits for it.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
-    /// chunks; [`Error::Undecodable`](evariste_backend::Error::Undecodable) if the value is not an element of the
-    /// field, as may happen if `a` was never written; and those [of every operation](Vector#errors).
+    /// - [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    ///   chunks.
+    /// - [`Error::Undecodable`](evariste_backend::Error::Undecodable) if the value is not an element of the field, as
+    ///   may happen if `a` was never written.
+    /// - The errors [of every operation](Vector#errors).
     pub fn product<'a>(&self, a: impl Into<View<'a, Mont<F>>>) -> Result<F> {
         let a = a.into();
         self.value(a.secrecy(), |out| self.product_into(a, out))
@@ -165,9 +171,10 @@ impl<F: DeviceField> Vector<F> {
     /// `out[0] = Π a[i]`.
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length) unless `out` has one element;
-    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
-    /// chunks; and those [of every operation](Vector#errors).
+    /// - [`Error::Length`](evariste_backend::Error::Length) unless `out` has one element.
+    /// - [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    ///   chunks.
+    /// - The errors [of every operation](Vector#errors).
     pub fn product_into<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -179,10 +186,12 @@ impl<F: DeviceField> Vector<F> {
     /// `Σ a[i] · b[i]`. Waits for it.
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length) unless both vectors have the same length;
-    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
-    /// chunks; [`Error::Undecodable`](evariste_backend::Error::Undecodable) if the value is not an element of the
-    /// field, as may happen if `a` was never written; and those [of every operation](Vector#errors).
+    /// - [`Error::Length`](evariste_backend::Error::Length) unless both vectors have the same length.
+    /// - [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    ///   chunks.
+    /// - [`Error::Undecodable`](evariste_backend::Error::Undecodable) if the value is not an element of the field, as
+    ///   may happen if `a` was never written.
+    /// - The errors [of every operation](Vector#errors).
     pub fn inner_product<'a>(&self, a: impl Into<View<'a, Mont<F>>>, b: impl Into<View<'a, Mont<F>>>) -> Result<F> {
         let (a, b) = (a.into(), b.into());
         self.value(secrecy_of([a, b]), |out| self.inner_product_into(a, b, out))
@@ -191,9 +200,11 @@ impl<F: DeviceField> Vector<F> {
     /// `out[0] = Σ a[i] · b[i]`.
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length) unless `out` has one element and both vectors have the same
-    /// length; [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results
-    /// of the chunks; and those [of every operation](Vector#errors).
+    /// - [`Error::Length`](evariste_backend::Error::Length) unless `out` has one element and both vectors have the same
+    ///   length.
+    /// - [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    ///   chunks.
+    /// - The errors [of every operation](Vector#errors).
     pub fn inner_product_into<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -208,9 +219,11 @@ impl<F: DeviceField> Vector<F> {
     /// `Σ a[i] · z^i`: the value at `z` of the polynomial with these coefficients. Waits for it.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
-    /// chunks; [`Error::Undecodable`](evariste_backend::Error::Undecodable) if the value is not an element of the
-    /// field, as may happen if `a` was never written; and those [of every operation](Vector#errors).
+    /// - [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    ///   chunks.
+    /// - [`Error::Undecodable`](evariste_backend::Error::Undecodable) if the value is not an element of the field, as
+    ///   may happen if `a` was never written.
+    /// - The errors [of every operation](Vector#errors).
     pub fn evaluate<'a>(&self, a: impl Into<View<'a, Mont<F>>>, z: F) -> Result<F> {
         let a = a.into();
         self.value(a.secrecy(), |out| self.evaluate_into(a, z, out))
@@ -219,9 +232,10 @@ impl<F: DeviceField> Vector<F> {
     /// `out[0] = Σ a[i] · z^i`.
     ///
     /// # Errors
-    /// [`Error::Length`](evariste_backend::Error::Length) unless `out` has one element;
-    /// [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
-    /// chunks; and those [of every operation](Vector#errors).
+    /// - [`Error::Length`](evariste_backend::Error::Length) unless `out` has one element.
+    /// - [`Error::OutOfMemory`](evariste_backend::Error::OutOfMemory) if the device has no room for the results of the
+    ///   chunks.
+    /// - The errors [of every operation](Vector#errors).
     pub fn evaluate_into<'a>(
         &self,
         a: impl Into<View<'a, Mont<F>>>,
@@ -284,8 +298,8 @@ impl<F: DeviceField> Vector<F> {
         self.reduce_level(reduction.of_results(), results.as_view(), None, weights, log + params.log_chunk, out)
     }
 
-    /// The chunks of a vector whose elements stand for 2^`log` each: one, of the results of chunks, as far as the turns
-    /// of loops that threads may take allow.
+    /// The chunks of a vector whose elements stand for 2^`log` each. For results of chunks it is one chunk, if the
+    /// bound on the loops of a thread allows that.
     pub(super) fn chunking(&self, kernel: &Kernel<Params>, len: u32, log: u32) -> Params {
         let longest = if log == 0 { self.log_chunk(len as usize) } else { len.next_power_of_two().ilog2() };
         let of = |log_chunk: u32| {

@@ -23,8 +23,8 @@ impl Word31x8 {
         Self(field)
     }
 
-    /// The differences of 64 bits between products in even and in odd lanes and multiples of p, whose low halves are
-    /// zero: their high halves, plus p where they are negative.
+    /// The high halves of a · b − q · p by lanes of 64 bits, plus p where they are negative. The lanes hold the
+    /// products of even and of odd words. The low halves are zero.
     #[inline(always)]
     fn reduced(self, products: [__m256i; 2], quotients: __m256i) -> __m256i {
         // SAFETY: the processor has the instructions, or there were no `self`.

@@ -44,10 +44,9 @@ impl Word31x16 {
         Self(field)
     }
 
-    /// The differences of 64 bits between products in even and in odd lanes and the multiples of p with equal low
-    /// halves: their high halves, plus p where they are negative. The factors of p are the low halves of
-    /// `quotients`, read as signed numbers, so that differences of products below 2^31 · p either way lie between −p
-    /// and p.
+    /// The high halves of a · b − q · p by lanes of 64 bits, plus p where they are negative. The lanes hold the
+    /// products of even and of odd words; a · b and q · p have equal low halves. The factors q are the low halves of
+    /// `quotients`, read as signed numbers. So differences of products below 2^31 · p either way lie between −p and p.
     #[inline(always)]
     fn reduced(self, products: [__m512i; 2], quotients: [__m512i; 2]) -> __m512i {
         // SAFETY: the processor has the instructions, or there were no `self`.
@@ -209,8 +208,8 @@ impl Word64x8 {
         Self { one: hint::black_box(1), epsilon: hint::black_box(u32::MAX.into()) }
     }
 
-    /// The low half of a word in all lanes, and the high one, each for the low halves of lanes: from memory, since
-    /// words in registers would be shifted and spread by instructions of their own.
+    /// The low half of a word in all lanes, and the high one, each for the low halves of lanes. They come from memory:
+    /// words in registers would take instructions of their own to shift and spread.
     #[inline(always)]
     fn halves(self, word: &u64) -> [__m512i; 2] {
         let halves: &[u32; 2] = bytemuck::cast_ref(word);
@@ -243,7 +242,8 @@ impl Word64x8 {
         unsafe { self.sub(self.up::<UP, REST>(x), _mm512_srli_epi64::<TOP>(x)) }
     }
 
-    /// x / 2^`DOWN`, at most 2^32, `REST` = 64 − `DOWN`: with m the `DOWN` low bits of x, (x − m · p) / 2^`DOWN`.
+    /// x / 2^`DOWN`, for x at most 2^32 and `REST` = 64 − `DOWN`. With m the `DOWN` low bits of x, it is (x − m · p) /
+    /// 2^`DOWN`.
     #[inline(always)]
     fn down<const DOWN: u32, const REST: u32>(self, x: __m512i) -> __m512i {
         // SAFETY: as for `add_high`.
@@ -369,8 +369,8 @@ impl WordField for Word64x8 {
         }
     }
 
-    /// With a = a0 + a1 · 2^32, a0 · w / 2^32 + a1 · w is 2^32 times the product: one step of Montgomery's reduction,
-    /// by 32 bits, in place of two.
+    /// With a = a0 + a1 · 2^32, a0 · w / 2^32 + a1 · w is 2^32 times the product. That is one step of Montgomery's
+    /// reduction, by 32 bits, in place of two.
     #[inline(always)]
     fn mul_factor(self, a: __m512i, w: &Shoup<u64>) -> __m512i {
         // SAFETY: as for `add_high`.

@@ -1,10 +1,10 @@
 //! The body of a pass over prime fields of one word, in lanes of vectors.
 //!
-//! A tile is some neighbouring lines. Its levels of butterflies are done in steps of up to four, for which registers
-//! hold 2^4 rows of as many lines as a vector has lanes. The first step loads them from the data and the last stores
-//! them there, with their factors, where lines lie side by side; steps between leave them in the tile's memory, row by
-//! row. Where a line is a run of its own, squares of rows and lines are transposed on their way into the tile's memory
-//! and out of it. What is rare (other factors, lines that fill no vector) is done one by one, there too.
+//! A tile is some neighbouring lines. Its levels of butterflies are done in steps of up to four levels. Registers hold
+//! 2^4 rows of one vector of lanes for such a step. If lines lie side by side, the first step loads them from the data
+//! and the last stores them there, with their factors. Steps between leave them in the tile's memory, row by row. If a
+//! line is a run of its own, squares of rows and lines are transposed, on the way into the tile's memory and out. Rare
+//! cases (other factors, lines that fill no vector) are done one by one, there too.
 
 use std::any::Any;
 
@@ -24,9 +24,9 @@ mod steps;
 mod tests;
 mod tile;
 
-/// Bytes of a tile, which should stay in the level 2 cache of a core with what it is made from. On Zen 4, whose cores
-/// have 1 MiB, matrices of 2^18 × 64 words took 1.14 times as long with half of it, and single transforms of 2^18 words
-/// 1.2 times as long with twice as much.
+/// Bytes of a tile, which should stay in the level 2 cache of a core with what it is made from. Zen 4 has cores with 1
+/// MiB. With half of these bytes, matrices of 2^18 × 64 words took 1.14 times as long there. With twice these bytes,
+/// single transforms of 2^18 words took 1.2 times as long.
 const TILE_BYTES: usize = 1 << 18;
 
 /// The same on processors without vectors of 512 bits. Many of these have 256 or 512 KiB.
@@ -50,8 +50,9 @@ impl Pass<'_> {
 }
 
 impl Pass<'_> {
-    /// Whether results should go past the caches, as far as this is known before where each lies: to other memory than
-    /// what they are made from, in rows of whole vectors, and more than caches hold. In place, caches have the lines.
+    /// Whether results should go past the caches, as far as this is known before the place of each. They should if they
+    /// go to other memory than their inputs, in rows of whole vectors, and exceed the caches. In place, caches have the
+    /// lines.
     fn is_streamed<F: WordField>(&self) -> bool {
         let Self { variant, params, input, output, .. } = *self;
         let bytes = (u64::from(params.lines) * size_of::<F::Word>() as u64) << variant.log_rows;

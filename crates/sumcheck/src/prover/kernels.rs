@@ -32,8 +32,8 @@ pub(super) enum Use {
 
 impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
     /// Lists the kernels of an expression, for tools that compile them ahead: without a weight, with one, and of a
-    /// zero-check, for tables in buffers of their own unless there are too many, with challenges drawn on the device.
-    /// None of what [`Sumcheck::new`] refuses.
+    /// zero-check. Tables are in buffers of their own unless there are too many, and challenges are drawn on the
+    /// device. The list is empty for an expression that [`Sumcheck::new`] refuses.
     #[doc(hidden)]
     pub fn kernels(expression: &Expression) -> Vec<KernelSpec> {
         let mut specs = Self::all_kernels(expression);
@@ -64,8 +64,8 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         }
     }
 
-    /// The kinds of kernels that proofs take whose challenges are drawn on the device, for tables in buffers of their
-    /// own unless there are too many; with the points of the round before for those that finish a proof.
+    /// The kinds of kernels of proofs whose challenges are drawn on the device. Tables are in buffers of their own
+    /// unless there are too many. Kernels that finish a proof have the points of the round before.
     fn kinds(
         expression: &Expression,
         weighted: bool,
@@ -111,7 +111,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
     }
 
     /// Compiles the kernels for proofs of a statement side by side, so that proofs of statements like it compile
-    /// nothing: whose challenges are drawn where the configuration says, with tables that the caller keeps or gives
+    /// nothing. Their challenges are drawn where the configuration says. The caller keeps the tables or gives them
     /// away, each in a binding of its own. Strategies with the weight as a table, and transcripts on the host in spite
     /// of the configuration, still compile.
     ///
@@ -156,8 +156,8 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         self.kept((kind, Use::Finish), |kind| round::finish_spec::<E, T>(degree, kind, previous), &Params::default())
     }
 
-    /// A kernel, unless one thread does not fit the device even with the least that is launched: compilers would take
-    /// minutes for a text that is too long for that.
+    /// A kernel, unless one thread does not fit the device even with the smallest launch. Compilers would take minutes
+    /// for a text that is too long for that.
     fn kept(
         &self,
         key: (Kind, Use),

@@ -52,8 +52,8 @@ pub(super) fn from_values<E: DeviceField>(
     }
 }
 
-/// The same from the values of the polynomial with the weight as a factor, if there is one: that of the variables bound
-/// so far, and the line from w₀ to w₁.
+/// The same from the values of the polynomial with the weight as a factor, if there is one. The weight is that of the
+/// variables bound so far, times the line from w₀ to w₁.
 pub(super) fn from_table<E: DeviceField>(
     values: &[E],
     points: &EvaluationPoints,

@@ -372,8 +372,8 @@ impl<'p, E: DeviceField, T: DeviceField> ProofRun<'_, 'p, E, T> {
         Ok((elements.chunks_exact(degree).map(<[E]>::to_vec).collect(), values))
     }
 
-    /// The last rounds of all, which one workgroup does with what comes behind them, if there are any, at few points,
-    /// and the device's loops turn often enough; `later` is how rounds from the third on are done.
+    /// The last rounds of all, in one workgroup, with the steps behind them. There are some if the points are few and
+    /// the device's bound on loops allows it. `later` describes rounds from the third on.
     fn tail(&self, later: Option<&(Kind, Option<Arc<Kernel<Params>>>)>, ones: &[bool]) -> Result<Option<Tail>> {
         let num_vars = self.statement.num_vars();
         let Some((kind, Some(_))) = later else { return Ok(None) };

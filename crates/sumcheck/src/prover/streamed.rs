@@ -1,9 +1,9 @@
 //! Proofs about tables in host memory that the device does not hold.
 //!
-//! The first rounds are two at a time: a pass over the tables, in pieces, folds each piece by the challenges so far and
-//! finds Σ w(x) e(T(X, Y, x)) for all X and Y up to the degree, which make both rounds' polynomials. Enough
-//! variables are bound so that the folded tables fit; one more pass makes these, and the other rounds are those of
-//! tables on the device.
+//! The first rounds are two at a time. A pass over the tables, in pieces, folds each piece by the challenges so far. It
+//! finds Σ w(x) e(T(X, Y, x)) for all X and Y up to the degree, which make both rounds' polynomials. Enough variables
+//! are bound so that the folded tables fit. One more pass makes these, and the other rounds are those of tables on the
+//! device.
 
 use std::ops::Range;
 
@@ -43,8 +43,8 @@ struct Division {
 }
 
 impl Division {
-    /// The least division that fits half of the memory with tables and half with pieces; nothing is divided of tables
-    /// that take `whole` bytes if these fit.
+    /// The least division that fits half of the memory with tables and half with pieces. Tables that take `whole` bytes
+    /// are not divided if these fit.
     fn new<E: DeviceField, T: DeviceField>(
         statement: &Statement<E>,
         whole: u128,
@@ -106,8 +106,8 @@ impl<T: DeviceField> Pieces<'_, T> {
         self.tables.len() * self.of_table()
     }
 
-    /// Uploads all pieces, and has `work` queue what is done with each: it is given the number of the memory in which
-    /// the piece is, that of the piece, and the piece.
+    /// Uploads all pieces, and calls `work` for each to queue its operations. `work` receives the number of the memory
+    /// in which the piece is, that of the piece, and the piece.
     fn upload(
         &self,
         uploads: &mut Prefetch<Mont<T>>,
@@ -141,13 +141,14 @@ type Grid<E> = Vec<Wiped<E>>;
 
 impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
     /// Proves as [`Sumcheck::prove`] does, about tables in host memory, with at most about `device_bytes` of device
-    /// memory of this secrecy. From [`Sumcheck::required_bytes`] on, the tables are uploaded whole. Otherwise the first
-    /// rounds take a pass over them for each two variables, and one more at the end, in pieces that are uploaded while
-    /// others are worked on. If the claim is true, the proof is the same, to the byte, whatever the strategy.
+    /// memory of this secrecy. From [`Sumcheck::required_bytes`] on, the tables are uploaded whole. Otherwise each two
+    /// of the first rounds take a pass over the tables, and one more pass ends them. The tables pass in pieces that are
+    /// uploaded while others are worked on. If the claim is true, the proof is the same, to the byte, whatever the
+    /// strategy.
     ///
     /// # Errors
-    /// [`Error::Device`] with `InsufficientMemory` inside if the smallest pieces do not fit into `device_bytes`; and
-    /// those of [`Sumcheck::prove`], about the statement, the tables, the claim and the device.
+    /// - [`Error::Device`] with `InsufficientMemory` inside if the smallest pieces do not fit into `device_bytes`.
+    /// - The errors of [`Sumcheck::prove`], about the statement, the tables, the claim and the device.
     pub fn prove_host(
         &self,
         statement: &Statement<E>,

@@ -14,8 +14,8 @@ use crate::{
     program::{Effect, EvaluationPoints, Leaf, Program},
 };
 
-/// Pairs that a CPU thread takes at a time: 16 values of 32 bytes for each fill half of the 256 KiB that it may count
-/// on.
+/// Pairs that a CPU thread takes at a time. Each has 16 values of 32 bytes. They fill half of the 256 KiB that the
+/// thread may count on.
 const ROWS: usize = 256;
 
 /// What one CPU task has of the tables: elements of parts, and where folded elements go.
@@ -40,8 +40,8 @@ struct Cpu<'a, E> {
 }
 
 impl<E: DeviceField> Cpu<'_, E> {
-    /// The elements of a table of a task that are this part of its pairs, from pair `start` on: the limbs from the
-    /// first one on, and how many lie from one to the next.
+    /// The elements of a table of a task that are this part of its pairs, from pair `start` on. The result is the limbs
+    /// from the first one on, and the stride from one to the next.
     fn source<'t>(&self, task: &'t Task<'_>, table: usize, part: usize, start: usize) -> (&'t [u32], usize) {
         let (parts, each) = (self.kind.fold.count(), self.limbs[table]);
         match (self.kind.high, self.kind.target) {

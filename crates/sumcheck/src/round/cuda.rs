@@ -11,8 +11,8 @@ use crate::{
     program::{Effect, Leaf, Program},
 };
 
-/// Registers for elements up to which two blocks find room on a multiprocessor, which leaves a thread 128: with more,
-/// it would keep some in memory.
+/// Registers for elements up to which two blocks find room on a multiprocessor. That leaves a thread 128 registers.
+/// With more elements, it would keep some in memory.
 const TWO_BLOCKS: usize = 136;
 
 /// What comes before `pair` or `ends` in CUDA.

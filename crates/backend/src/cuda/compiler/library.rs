@@ -203,8 +203,8 @@ impl Nvrtc {
     }
 }
 
-/// NVRTC opens its second half by name only, and so does not find it in a folder where the system does not look: it is
-/// opened here, by path, and found by name as it is then open already.
+/// NVRTC opens its second half by name only. It does not find it in a folder where the system does not look. So this
+/// function opens it by path; NVRTC then finds it by name, since it is open already.
 fn load_builtins(nvrtc: &Path, (major, minor): (u32, u32)) -> Option<Library> {
     let folder = nvrtc.parent().filter(|folder| folder.is_absolute())?;
     let name = if cfg!(windows) {

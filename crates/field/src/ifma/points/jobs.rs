@@ -1,4 +1,4 @@
-//! What is done in lanes.
+//! Additions of points in lanes.
 
 use evariste_backend::Wiped;
 

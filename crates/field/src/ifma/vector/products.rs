@@ -39,8 +39,8 @@ impl Job for Products {
 }
 
 /// # Safety
-/// The processor has the instructions, the field has these limbs, and there are `steps` times [`STEP`] elements at `a`,
-/// at `b` unless it is one for all, and at `out`.
+/// The processor has the instructions, and the field has these limbs. There are `steps` times [`STEP`] elements at `a`
+/// and at `out`. So there are at `b`, unless it is one factor for all.
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
 unsafe fn products<const LIMBS: usize, const L: usize>(
     field: &Field,

@@ -17,7 +17,8 @@ use crate::{
     source::{self, binding_type, turns},
 };
 
-/// Rows that a CPU thread takes at a time: 16 values of 32 bytes in each fill half of the 256 KiB that it may count on.
+/// Rows that a CPU thread takes at a time. 16 values of 32 bytes in each row fill half of the 256 KiB that the thread
+/// may count on.
 const ROWS: usize = 256;
 
 /// Shares of the rows that a CPU thread takes: each makes room for values once.

@@ -9,8 +9,8 @@ macro_rules! each {
 }
 pub(super) use each;
 
-/// For each pair of a level among 16 rows, with the number of the root among those of steps of four levels: written
-/// out, for lanes to stay in registers.
+/// For each pair of a level among 16 rows, with the number of the root among those of steps of four levels. The pairs
+/// are written out, so that lanes stay in registers.
 macro_rules! pairs {
     (8, $body:ident) => { $body!(0 8 0, 1 9 1, 2 10 2, 3 11 3, 4 12 4, 5 13 5, 6 14 6, 7 15 7) };
     (4, $body:ident) => { $body!(0 4 8, 1 5 9, 2 6 10, 3 7 11, 8 12 8, 9 13 9, 10 14 10, 11 15 11) };

@@ -1,4 +1,4 @@
-//! What rows are multiplied by as tiles are loaded and stored.
+//! The factors of rows as tiles are loaded and stored.
 
 use evariste_field::words::{Shoup, WordField};
 
@@ -7,8 +7,8 @@ use super::{
     lines::Places,
 };
 
-/// Factors of rows, one for all lanes of a vector whose lines are columns of one line of a matrix: of row r and
-/// vector v at `starts[v] + r`.
+/// Factors of rows, one for all lanes of a vector whose lines are columns of one line of a matrix. The factor of row r
+/// and vector v is at `starts[v] + r`.
 pub(super) struct Factors<W> {
     factors: Vec<Shoup<W>>,
     starts: Vec<usize>,
@@ -85,7 +85,7 @@ pub(super) fn scales<F: WordField>(field: F, pass: &Pass<'_>, reversed: &[usize]
         if is_common && rows >= F::LANES {
             // Rows differ in the higher table only.
             for words in words.chunks_exact_mut(F::LANES) {
-                // SAFETY: as many words as there are lanes.
+                // SAFETY: there is one word for each lane.
                 unsafe {
                     let product = field.mul(field.load(words.as_ptr()), field.splat(scale[low]));
                     field.store(words.as_mut_ptr(), product);

@@ -1,5 +1,5 @@
-//! A tile's own memory, and what is done there one by one because it is rare: lines that fill no vectors or are runs of
-//! their own, and other factors than those of whole vectors.
+//! A tile's own memory, and the rare work that is done there one by one. Its lines fill no vectors or are runs of their
+//! own, or factors are not those of whole vectors.
 
 use std::ptr;
 
@@ -38,13 +38,13 @@ impl<F: WordField> Memory<'_, F> {
             for (vector, lines) in places.addresses.chunks_exact(F::LANES).enumerate() {
                 for m in (0..rows).step_by(F::LANES) {
                     each!(|J| if J < F::LANES {
-                        // SAFETY: as many elements of a line of this tile, which lies inside the data.
+                        // SAFETY: one element for each lane, of a line of this tile, which lies inside the data.
                         x[J] = unsafe { field.load(input.add(lines[J] + m)) };
                     });
                     transpose(field, &mut x);
                     each!(|J| if J < F::LANES {
                         let row = &mut self.words[row_of(m + J) + vector * F::LANES..][..F::LANES];
-                        // SAFETY: as many words as there are lanes.
+                        // SAFETY: there is one word for each lane.
                         unsafe { field.store(row.as_mut_ptr(), x[J]) };
                     });
                 }
@@ -88,12 +88,12 @@ impl<F: WordField> Memory<'_, F> {
                 for m in (0..rows).step_by(F::LANES) {
                     each!(|J| if J < F::LANES {
                         let row = &self.words[row_of(m + J) + vector * F::LANES..][..F::LANES];
-                        // SAFETY: as many words as there are lanes.
+                        // SAFETY: there is one word for each lane.
                         x[J] = unsafe { field.load(row.as_ptr()) };
                     });
                     transpose(field, &mut x);
                     each!(|J| if J < F::LANES {
-                        // SAFETY: as many elements of a line of this tile, which lies inside the data.
+                        // SAFETY: one element for each lane, of a line of this tile, which lies inside the data.
                         unsafe { field.store(output.add(lines[J] + m), x[J]) };
                     });
                 }
@@ -117,7 +117,7 @@ impl<F: WordField> Memory<'_, F> {
                 *slot = factor(first + lane);
             }
             let words = self.words[row + first..][..F::LANES].as_mut_ptr();
-            // SAFETY: as many words as there are lanes, of both.
+            // SAFETY: there is one word for each lane, in both.
             unsafe {
                 let product = self.field.mul(self.field.load(words), self.field.load(ptr::from_ref(&factors).cast()));
                 self.field.store(words, product);

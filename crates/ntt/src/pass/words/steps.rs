@@ -10,8 +10,8 @@ pub(super) struct Step<W> {
     pub(super) log_radix: usize,
     /// log₂ of the rows of each transform that is left.
     pub(super) log_rows: usize,
-    /// For each row among those that a level pairs, the roots of all levels, first level first; where there is
-    /// [`WordField::TURN`], the factors of all results but the first instead.
+    /// For each row among those that a level pairs, the roots of all levels, first level first. If there is
+    /// [`WordField::TURN`], they are the factors of all results but the first instead.
     pub(super) roots: Vec<Shoup<W>>,
     /// Which of its rows a result belongs to.
     pub(super) places: [usize; MAX_LANES],

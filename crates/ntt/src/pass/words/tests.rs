@@ -131,8 +131,8 @@ fn random<F: DeviceField + UniformRand>(len: usize) -> Vec<u32> {
     limbs
 }
 
-/// Passes of every kind, of `batch` transforms or matrices of columns, with tables of anything, by all that this
-/// processor has, compared with the body over arkworks' arithmetic.
+/// Passes of every kind, of `batch` transforms or matrices of columns, with tables of anything. All instruction sets of
+/// this processor run them, and the body over arkworks' arithmetic gives the results to compare.
 fn check<F: DeviceField + FftField>(log_n: u32, log_tile: u32, batch: usize, columns: usize) {
     let (log_balanced, log_run, log_radix, log_tiles) = (log_tile, 0, 2, 2);
     let tiling = Tiling {

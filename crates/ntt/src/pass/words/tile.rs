@@ -204,7 +204,7 @@ impl<F: WordField, const LOG_RADIX: usize, const LAST: bool, const SCALED: bool,
                             x[J] = field.mul_factor(x[J], &shared[row]);
                         } else if FACTORS == LANES && (J != 0 || row > 0) {
                             let factors = &after.words[after.rows[row] + after.vectors[vector]..];
-                            // SAFETY: as many as there are lanes.
+                            // SAFETY: there is one factor for each lane.
                             x[J] = field.mul(x[J], unsafe { field.load(factors[..F::LANES].as_ptr()) });
                         } else if FACTORS != NOTHING
                             && let Some(zero) = after.zero
