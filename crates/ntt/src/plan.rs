@@ -320,7 +320,7 @@ mod tests {
     use ark_bls12_381::Fr;
     use ark_ff::UniformRand;
     use evariste_backend::{Error as DeviceError, Secrecy};
-    use evariste_field::small::Goldilocks;
+    use evariste_field::{Mont, small::Goldilocks};
 
     use super::*;
     use crate::{config::Split, out_of_core::forward_out_of_core, pipeline::Pipeline, reference, tuning::Tiling};
@@ -328,6 +328,29 @@ mod tests {
     fn random<F: UniformRand>(len: usize) -> Vec<F> {
         let mut rng = ark_std::test_rng();
         (0..len).map(|_| F::rand(&mut rng)).collect()
+    }
+
+    #[test]
+    fn a_queue_of_another_device_is_refused_before_anything_goes_anywhere() {
+        let [device, other] = [(); 2].map(|()| Device::another_cpu());
+        let queue = other.default_queue();
+        let ntt = Ntt::<Fr>::new(&device, 4).unwrap();
+        let mut x = random::<Fr>(16);
+        let mut data = device.upload::<Mont<Fr>>(&x).unwrap();
+        let counts = || [&device, &other].map(|device| [device.stats().launches, device.stats().writes]);
+        let before = counts();
+        let refused = [
+            ntt.on(&queue).forward(&mut data),
+            ntt.coset(Fr::GENERATOR).on(&queue).inverse(&mut data),
+            ntt.on(&queue).forward_host(&mut x),
+            ntt.on(&queue).inverse_host(&mut []),
+        ];
+        for refused in refused {
+            assert!(matches!(refused, Err(Error::Device(DeviceError::WrongDevice { .. }))), "{refused:?}");
+        }
+        let wrong = ntt.forward_host(&mut x[..15]);
+        assert!(matches!(wrong, Err(Error::Device(DeviceError::Length { expected: 16, actual: 15, .. }))), "{wrong:?}");
+        assert_eq!(counts(), before);
     }
 
     #[test]

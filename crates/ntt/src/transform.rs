@@ -383,6 +383,8 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         elsewhere: Option<u32>,
     ) -> Result<Option<Run<'a, F>>> {
         let (plan, queue) = (self.plan, self.queue);
+        // Before powers of a coset are computed.
+        queue.expect_device(plan.device())?;
         plan.device().expect_same("the data of a transform", data.device())?;
         self.expect_len(data.len())?;
         let columns = self.columns.unwrap_or(1);
