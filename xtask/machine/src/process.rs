@@ -19,6 +19,12 @@ const LOCK: &str = "Cargo.lock";
 pub fn cargo() -> Option<Command> {
     let mut command = Command::new(env::var_os(CARGO)?);
     command.current_dir(root());
+    // What `cargo run` says of this program's package: build scripts that look at it would run again, and what needs
+    // them would be compiled again.
+    let of_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    for (name, _) in env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_package)) {
+        command.env_remove(name);
+    }
     Some(command)
 }
 
