@@ -14,7 +14,9 @@ use ark_ff::Field;
 use evariste::{
     Buffer, Device,
     backend::{
-        Arg, Binding, CpuArg, Error as BackendError, Kernel, KernelSpec, Language, Queue, loop_turns, parallel, params,
+        Error as BackendError, Queue,
+        author::{Arg, Binding, CpuArg, Kernel, KernelSpec, Language, loop_iterations},
+        parallel, params,
     },
     field::{DeviceField, Mont, source},
 };
@@ -101,9 +103,9 @@ impl<F: DeviceField> Mimc<F> {
                 }
             });
         };
-        // Devices that end loops after a number of turns refuse more rounds than they would do.
-        let turns = |params: &Params| loop_turns(params.rounds.into(), 3 * source::turns::mul::<F>());
-        KernelSpec::new("mimc", source::label::<F>(), bindings, cpu, text).threads(THREADS).turns(turns)
+        // Devices that end loops after a number of iterations refuse more rounds than they would do.
+        let iterations = |params: &Params| loop_iterations(params.rounds.into(), 3 * source::iterations::mul::<F>());
+        KernelSpec::new("mimc", source::label::<F>(), bindings, cpu, text).threads(THREADS).iterations(iterations)
     }
 
     /// Replaces each element of `x` by its permutation. Work is queued: reading the buffer waits for it.

@@ -6,5 +6,5 @@ mod modules;
 use modules::Listing;
 
 fn main() -> std::io::Result<()> {
-    Listing { folder: "trials", item: "AREA", of: "crate::Area", table: "AREAS" }.write()
+    Listing { folder: "trials", item: "AREA", of: "crate::area::Area", table: "AREAS" }.write()
 }

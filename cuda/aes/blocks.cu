@@ -27,6 +27,8 @@
 
 #if METHOD == METHOD_TABLES
 
+static_assert(WARP == 32, "a lane's next tweak is its last one times x^32");
+
 // Blocks that a thread has under way at a time.
 #define AT_ONCE 2u
 
@@ -67,15 +69,15 @@ __device__ __forceinline__ void walk_to(const Params& params, const uint4* messa
 }
 
 __device__ __forceinline__ uint4 shuffle(const uint4& x, uint32_t lane) {
-    return make_uint4(__shfl_sync(0xffffffffu, x.x, lane), __shfl_sync(0xffffffffu, x.y, lane),
-                      __shfl_sync(0xffffffffu, x.z, lane), __shfl_sync(0xffffffffu, x.w, lane));
+    return make_uint4(warp_shuffle(x.x, lane), warp_shuffle(x.y, lane),
+                      warp_shuffle(x.z, lane), warp_shuffle(x.w, lane));
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 aes_blocks(const Params params, BUFFERS(uint4, uint4, uint4, uint32_t PREVIOUS)) {
     wait_for_previous();
     load_tables(tables);
-    uint32_t lane = threadIdx.x % 32u;
+    uint32_t lane = warp_lane();
     uint32_t runs = params.units / PREVIOUS_UNITS + (params.units % PREVIOUS_UNITS > 0 ? 1 : 0);
     uint4 keys[ROUNDS + 1];
     uint32_t loaded = params.key;
@@ -85,7 +87,7 @@ aes_blocks(const Params params, BUFFERS(uint4, uint4, uint4, uint32_t PREVIOUS))
     }
     Walk walk = {};
     walk.key = loaded;
-    for (uint32_t run = first_run(runs); run < runs; run += gridDim.x * (THREADS / 32u)) {
+    for (uint32_t run = first_run(runs); run < runs; run += gridDim.x * (THREADS / WARP)) {
         uint32_t first = run * PREVIOUS_UNITS, count = min(PREVIOUS_UNITS, params.units - first);
 #if MODE == MODE_XTS
         walk.end = 0;
@@ -94,7 +96,7 @@ aes_blocks(const Params params, BUFFERS(uint4, uint4, uint4, uint32_t PREVIOUS))
         uint4 carried = make_uint4(0, 0, 0, 0);
 #endif
 #pragma unroll 1
-        for (uint32_t b = 0; b < count; b += 32u * AT_ONCE) {
+        for (uint32_t b = 0; b < count; b += WARP * AT_ONCE) {
             uint4 y[AT_ONCE];
             uint4* place[AT_ONCE];
             uint32_t key[AT_ONCE];
@@ -105,7 +107,7 @@ aes_blocks(const Params params, BUFFERS(uint4, uint4, uint4, uint32_t PREVIOUS))
 #endif
 #pragma unroll
             for (uint32_t j = 0; j < AT_ONCE; j++) {
-                uint32_t unit = first + b + 32u * j + lane;
+                uint32_t unit = first + b + WARP * j + lane;
                 bool active = unit < params.units;
                 if (active) walk_to(params, messages, walk, unit);
                 uint32_t block = unit - walk.start;
@@ -126,17 +128,17 @@ aes_blocks(const Params params, BUFFERS(uint4, uint4, uint4, uint32_t PREVIOUS))
 #elif MODE == MODE_CBC
                 bool goes_on = block > 0 || walk.chained;
                 if (b == 0 && j == 0 && lane == 0 && goes_on) carried = previous[run];
-                uint4 before = shuffle(y[j], (lane + 31u) % 32u);
+                uint4 before = shuffle(y[j], (lane + WARP - 1) % WARP);
                 mask[j] = goes_on ? (lane == 0 ? carried : before) : walk.iv;
                 carried = before;
 #endif
             }
             bool same = true;
 #if MODE != MODE_XTS
-            uint32_t wanted = __shfl_sync(0xffffffffu, key[0], 0);
+            uint32_t wanted = warp_shuffle(key[0], 0);
 #pragma unroll
             for (uint32_t j = 0; j < AT_ONCE; j++) same = same && key[j] == wanted;
-            same = __ballot_sync(0xffffffffu, same) == 0xffffffffu;
+            same = warp_ballot(same) == ALL_LANES;
             if (same && wanted != loaded) {
                 loaded = wanted;
 #pragma unroll

@@ -7,6 +7,8 @@
 // Lookups bound the rest: 16 a round and block, one a lane and clock. Shared memory: the tables; bitsliced none.
 // Round keys stay in registers, so that 512 threads a block are as many as fit with AES-256.
 
+static_assert(WARP == 32, "a lane owns last bytes 32 apart");
+
 __device__ __forceinline__ void add_keystream(const Params& params, uint4* data, uint32_t k, const uint4& stream) {
     uint4* place = data + k;
     uint4 x = *place, y = x ^ stream;
@@ -70,27 +72,27 @@ aes_ctr(const Params params, BUFFERS(uint4, uint4, uint32_t)) {
     for (uint32_t i = 3; i <= ROUNDS; i++) keys[i] = schedule[i];
     uint32_t key_byte = schedule[0].w & 0xff000000u;
 
-    uint32_t lane = threadIdx.x % 32u;
+    uint32_t lane = warp_lane();
     uint32_t before = params.counter[3] >> 24; // counters of the first run that come before the stream
     uint32_t runs = run_count(params);
-    uint32_t warp = first_run(runs), warps = gridDim.x * (THREADS / 32u);
+    uint32_t warp = first_run(runs), warps = gridDim.x * (THREADS / WARP);
 
-    for (uint32_t batch = warp; batch < runs; batch += 32u * warps) {
+    for (uint32_t batch = warp; batch < runs; batch += WARP * warps) {
         Cached mine = first_rounds(run_counter(params, batch + lane * warps), schedule);
-        for (uint32_t i = 0; i < 32u; i++) {
+        for (uint32_t i = 0; i < WARP; i++) {
             uint32_t run = batch + i * warps;
             if (run >= runs) break;
             Cached cached;
-            cached.first = __shfl_sync(0xffffffffu, mine.first, i);
+            cached.first = warp_shuffle(mine.first, i);
 #pragma unroll
-            for (uint32_t c = 0; c < 4; c++) cached.second[c] = __shfl_sync(0xffffffffu, mine.second[c], i);
+            for (uint32_t c = 0; c < 4; c++) cached.second[c] = warp_shuffle(mine.second[c], i);
 
 #pragma unroll 1
-            for (uint32_t b = lane; b < 256u; b += 32u * AT_ONCE) {
+            for (uint32_t b = lane; b < 256u; b += WARP * AT_ONCE) {
                 uint4 s[AT_ONCE];
 #pragma unroll
                 for (uint32_t j = 0; j < AT_ONCE; j++) {
-                    uint32_t t = cached.first ^ lookup((b + 32u * j) << 24 ^ key_byte, 3);
+                    uint32_t t = cached.first ^ lookup((b + WARP * j) << 24 ^ key_byte, 3);
                     s[j] = make_uint4(cached.second[0] ^ lookup(t, 0), cached.second[1] ^ lookup(t, 3),
                                       cached.second[2] ^ lookup(t, 2), cached.second[3] ^ lookup(t, 1));
                 }
@@ -101,7 +103,7 @@ aes_ctr(const Params params, BUFFERS(uint4, uint4, uint32_t)) {
                 }
 #pragma unroll
                 for (uint32_t j = 0; j < AT_ONCE; j++) {
-                    uint32_t k = (run << 8) + b + 32u * j - before;
+                    uint32_t k = (run << 8) + b + WARP * j - before;
                     uint4 stream = last_round_of(s[j], keys[ROUNDS]);
                     if (k < params.blocks) add_keystream(params, data, k, stream);
                 }
@@ -132,8 +134,8 @@ aes_ctr(const Params params, BUFFERS(uint4, uint4, uint32_t)) {
 extern "C" __global__ void __launch_bounds__(THREADS)
 aes_ctr(const Params params, BUFFERS(uint4, uint4, uint32_t)) {
     wait_for_previous();
-    uint32_t lane = threadIdx.x % 32u;
-    uint32_t warp = blockIdx.x * (THREADS / 32u) + threadIdx.x / 32u, warps = gridDim.x * (THREADS / 32u);
+    uint32_t lane = warp_lane();
+    uint32_t warp = blockIdx.x * (THREADS / WARP) + threadIdx.x / WARP, warps = gridDim.x * (THREADS / WARP);
     uint32_t before = params.counter[3] >> 24, runs = run_count(params);
     for (uint32_t run = warp; run < runs; run += warps) {
         uint4 counter = run_counter(params, run);
@@ -147,7 +149,7 @@ aes_ctr(const Params params, BUFFERS(uint4, uint4, uint32_t)) {
         unslice(s, stream);
 #pragma unroll
         for (uint32_t j = 0; j < PER_THREAD; j++) {
-            uint32_t k = (run << 8) + lane + 32u * j - before;
+            uint32_t k = (run << 8) + lane + WARP * j - before;
             if (k < params.blocks) add_keystream(params, data, k, stream[j]);
         }
     }

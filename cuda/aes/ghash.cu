@@ -16,6 +16,8 @@
 // BearSSL), by Karatsuba 9 of 32 bits, 16 multiplications each; so are those that put the sums of a warp together.
 // No lookup depends on data or key.
 
+static_assert(WARP == 32, "a warp takes 32 blocks at a time");
+
 #define FIRST_POWER 48u
 #define WARPS (THREADS / 32u)
 
@@ -64,8 +66,8 @@ __device__ __forceinline__ Element multiply(const Element& a, const Element& b) 
     return r;
 }
 
-__device__ __forceinline__ uint32_t turn(uint32_t x) { return __brev(swap_bytes(x)); }
-__device__ __forceinline__ uint32_t turn_back(uint32_t x) { return swap_bytes(__brev(x)); }
+__device__ __forceinline__ uint32_t reflect(uint32_t x) { return __brev(swap_bytes(x)); }
+__device__ __forceinline__ uint32_t reflect_back(uint32_t x) { return swap_bytes(__brev(x)); }
 
 __device__ __forceinline__ Element element(const uint4& x) { return Element{{x.x, x.y, x.z, x.w}}; }
 
@@ -79,7 +81,7 @@ __device__ __forceinline__ Element sum_of_warp(Element x) {
 #pragma unroll
     for (uint32_t distance = 16; distance > 0; distance /= 2) {
 #pragma unroll
-        for (uint32_t w = 0; w < 4; w++) x.w[w] ^= __shfl_xor_sync(0xffffffffu, x.w[w], distance);
+        for (uint32_t w = 0; w < 4; w++) x.w[w] ^= warp_shuffle_xor(x.w[w], distance);
     }
     return x;
 }
@@ -97,7 +99,7 @@ __device__ __forceinline__ uint32_t transpose(uint32_t x) {
     const uint32_t masks[5] = {0x0000ffffu, 0x00ff00ffu, 0x0f0f0f0fu, 0x33333333u, 0x55555555u};
 #pragma unroll
     for (uint32_t k = 0; k < 5; k++) {
-        uint32_t distance = 16u >> k, other = __shfl_xor_sync(0xffffffffu, x, distance);
+        uint32_t distance = 16u >> k, other = warp_shuffle_xor(x, distance);
         x = threadIdx.x & distance ? (other >> distance & masks[k]) | (x & ~masks[k])
                                    : (x & masks[k]) | (other << distance & ~masks[k]);
     }
@@ -109,7 +111,7 @@ __device__ __forceinline__ void write_matrix(uint32_t* matrix, const uint4* powe
     uint32_t lane = threadIdx.x % 32u, half = part / 4u, word = part % 4u;
     // Bit i of a word in memory is coefficient i ^ 7 of it.
     uint4 product = xts_tweak(powers[half == 0 ? 5 : 1], 32u * word + (lane ^ 7u));
-    const uint32_t rows[4] = {turn(product.x), turn(product.y), turn(product.z), turn(product.w)};
+    const uint32_t rows[4] = {reflect(product.x), reflect(product.y), reflect(product.z), reflect(product.w)};
 #pragma unroll
     for (uint32_t w = 0; w < 4; w++) {
         matrix[(half * TILES + lane / 2u) * 33u + 4u * (2u * w + lane % 2u) + word] = transpose(rows[w]);
@@ -133,10 +135,10 @@ __device__ __forceinline__ void absorb(Sum& sum, const uint4& x, const uint4&) {
     // Word i of block q of the quad to word q of block i.
     bool odd = threadIdx.x & 1u, upper = threadIdx.x & 2u;
     uint32_t a = odd ? x.x : x.y, b = odd ? x.z : x.w;
-    a = __shfl_xor_sync(0xffffffffu, a, 1), b = __shfl_xor_sync(0xffffffffu, b, 1);
+    a = warp_shuffle_xor(a, 1), b = warp_shuffle_xor(b, 1);
     uint32_t t0 = odd ? a : x.x, t1 = odd ? x.y : a, t2 = odd ? b : x.z, t3 = odd ? x.w : b;
     a = upper ? t0 : t2, b = upper ? t1 : t3;
-    a = __shfl_xor_sync(0xffffffffu, a, 2), b = __shfl_xor_sync(0xffffffffu, b, 2);
+    a = warp_shuffle_xor(a, 2), b = warp_shuffle_xor(b, 2);
     uint32_t block[4] = {upper ? a : t0, upper ? b : t1, upper ? t2 : a, upper ? t3 : b};
     uint32_t next[2] = {0, 0};
 #pragma unroll
@@ -160,9 +162,9 @@ __device__ __forceinline__ Element finish(const Sum& sum, const uint4* powers) {
     Element x;
 #pragma unroll
     for (uint32_t w = 0; w < 4; w++) {
-        uint32_t a = __shfl_sync(0xffffffffu, sum.row[0], 4u * quad + w);
-        uint32_t b = __shfl_sync(0xffffffffu, sum.row[1], 4u * quad + w);
-        x.w[w] = lane < 8 ? turn(a) : lane < 16 ? turn(b) : 0;
+        uint32_t a = warp_shuffle(sum.row[0], 4u * quad + w);
+        uint32_t b = warp_shuffle(sum.row[1], 4u * quad + w);
+        x.w[w] = lane < 8 ? reflect(a) : lane < 16 ? reflect(b) : 0;
     }
     return sum_of_warp(multiply(x, element(powers[FIRST_POWER + 29u - 4u * quad - (lane < 8 ? 0u : 1u)])));
 }
@@ -182,7 +184,7 @@ __device__ __forceinline__ void start(Sum& sum) { sum.own = Element{{0, 0, 0, 0}
 // Times H^32, plus a row.
 __device__ __forceinline__ void absorb(Sum& sum, const uint4& x, const uint4& step) {
     sum.own = multiply(sum.own, element(step));
-    add(sum.own, Element{{turn(x.x), turn(x.y), turn(x.z), turn(x.w)}});
+    add(sum.own, Element{{reflect(x.x), reflect(x.y), reflect(x.z), reflect(x.w)}});
 }
 
 // Σ X_i H^(31-i) over the lanes' blocks, in all lanes.
@@ -233,9 +235,9 @@ ghash(const Params params, BUFFERS(uint4, uint4, uint4, uint4)) {
             word = (size_t)more.z << 32 | head.y, blocks = head.z, tail = more.x, mine = powers + more.y;
             if (more.y != shown) {
                 shown = more.y;
-                __syncwarp();
+                warp_sync();
                 for (uint32_t part = 0; part < 8; part++) write_matrix(matrices, mine, part);
-                __syncwarp();
+                warp_sync();
                 load_matrix(sum, matrices);
             }
         }
@@ -254,8 +256,8 @@ ghash(const Params params, BUFFERS(uint4, uint4, uint4, uint4)) {
         }
         Element total = finish(sum, mine);
         if (threadIdx.x % 32u == 0) {
-            out[segment] = make_uint4(turn_back(total.w[0]), turn_back(total.w[1]), turn_back(total.w[2]),
-                                      turn_back(total.w[3]));
+            out[segment] = make_uint4(reflect_back(total.w[0]), reflect_back(total.w[1]), reflect_back(total.w[2]),
+                                      reflect_back(total.w[3]));
         }
     }
 }

@@ -99,7 +99,7 @@ __device__ __forceinline__ void load_tables(const uint32_t* tables) {
 // The first of some runs that a warp takes, which strides over them: neighbouring ones go to the warps of a workgroup, but
 // where there are too few for all warps to different workgroups, so that short data is spread over the device.
 __device__ __forceinline__ uint32_t first_run(uint32_t runs) {
-    uint32_t warp = threadIdx.x / 32u, warps = THREADS / 32u;
+    uint32_t warp = threadIdx.x / WARP, warps = THREADS / WARP;
     return runs < gridDim.x * warps ? blockIdx.x + gridDim.x * warp : blockIdx.x * warps + warp;
 }
 

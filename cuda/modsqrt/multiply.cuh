@@ -11,32 +11,32 @@
 
 // The group's first thread.
 __device__ __forceinline__ uint32_t m_first() {
-    return threadIdx.x % 32 / LANES * LANES;
+    return warp_lane() / LANES * LANES;
 }
 
 // The word of one thread of the group.
 __device__ __forceinline__ uint32_t m_of(uint32_t word, uint32_t lane) {
-    return LANES == 1 ? word : __shfl_sync(0xffffffffu, word, m_first() + lane);
+    return LANES == 1 ? word : warp_shuffle(word, m_first() + lane);
 }
 
 // The word of the thread above, 0 for the last of a group.
 __device__ __forceinline__ uint32_t m_above(uint32_t word, uint32_t lane) {
     if (LANES == 1) return 0;
-    uint32_t above = __shfl_down_sync(0xffffffffu, word, 1);
+    uint32_t above = warp_shuffle_down(word, 1);
     return lane + 1 < LANES ? above : 0;
 }
 
 // The word of the thread below, 0 for the first of a group.
 __device__ __forceinline__ uint32_t m_below(uint32_t word, uint32_t lane) {
     if (LANES == 1) return 0;
-    uint32_t below = __shfl_up_sync(0xffffffffu, word, 1);
+    uint32_t below = warp_shuffle_up(word, 1);
     return lane > 0 ? below : 0;
 }
 
 // The bits that any thread of the group has set.
 __device__ __forceinline__ uint32_t m_any(uint32_t word) {
 #pragma unroll
-    for (uint32_t distance = 1; distance < LANES; distance *= 2) word |= __shfl_xor_sync(0xffffffffu, word, distance);
+    for (uint32_t distance = 1; distance < LANES; distance *= 2) word |= warp_shuffle_xor(word, distance);
     return word;
 }
 

@@ -13,7 +13,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     size_t thread = (size_t)blockIdx.x * THREADS + threadIdx.x, element = thread / LANES;
     uint32_t lane = threadIdx.x % LANES;
     // Threads without an element end, but for those of a warp that has one and exchanges words.
-    if ((LANES == 1 ? element : (thread - threadIdx.x % 32) / LANES) >= params.len) return;
+    if ((LANES == 1 ? element : (thread - warp_lane()) / LANES) >= params.len) return;
     bool active = element < params.len, lead = active && lane == 0;
     uint32_t prime = active && params.indexed ? indices[element] : 0;
     bool known = prime < params.primes;

@@ -13,23 +13,23 @@ msm_layer(const Params params, BUFFERS(Xyzz, Xyzz)) {
     if (thread >= (size_t)params.rows * params.width) return;
     bool weighted = thread < (size_t)params.weighted * params.width;
     const Xyzz* run = input + (thread << params.log);
-    Xyzz sum = xyzz_infinity(), moment = xyzz_infinity();
-    // Even steps add x_t to the sum of those from t on, odd ones that to the moment.
+    Xyzz sum = xyzz_infinity(), weighted_sum = xyzz_infinity();
+    // Even steps add x_t to the sum of those from t on, odd ones that to the weighted sum.
     uint32_t half = weighted ? 1 : 0;
 #pragma unroll 1
     for (uint32_t at = 1u << (params.log + half); at > 0; at--) {
         uint32_t t = (at - 1) >> half;
         bool adds = !weighted || at % 2 == 0;
         if (!adds && t == 0) break;
-        Xyzz a = adds ? sum : moment, b = adds ? c_load(run + t) : sum;
+        Xyzz a = adds ? sum : weighted_sum, b = adds ? c_load(run + t) : sum;
         a = x_add_xyzz(a, b);
         if (adds) {
             sum = a;
         } else {
-            moment = a;
+            weighted_sum = a;
         }
     }
     size_t shift = (size_t)params.weighted * params.width;
     x_store(out + thread + (weighted ? 0 : shift), sum);
-    if (weighted) x_store(out + thread + shift, moment);
+    if (weighted) x_store(out + thread + shift, weighted_sum);
 }

@@ -109,7 +109,7 @@ msm_pairs(const Params params, BUFFERS(uint32_t, uint32_t, Affine, uint32_t, uin
     // The rest of the list of those left over; the last edge tells where it starts.
     if (thread < params.threads) {
         uint32_t end = edges[len];
-        for (uint32_t i = thread; i < params.sides; i += params.threads) {
+        for (uint32_t i = thread; i < params.leftovers; i += params.threads) {
             if (i >= end) side_keys[i] = params.sentinel;
         }
     }

@@ -1,7 +1,7 @@
 // Scalars to signed digits of `bits` bits, from the lowest on, each a point to be added to a bucket. Scalar i has the
 // digits d_w with s = sum of d_w 2^(bits w) and |d_w| <= 2^(bits - 1). For digit w of scalar i, at w * len + i:
-//   keys    the bucket: ((i / count) * sets + w mod sets) * 2^(bits - 1) + |d_w| - 1, or `sentinel` for d_w = 0
-//   values  2 * point + (1 if its opposite is added), point = (w / sets) * table + first + i mod `points`
+//   keys    the bucket: ((i / count) * windows + w mod windows) * 2^(bits - 1) + |d_w| - 1, or `sentinel` for d_w = 0
+//   values  2 * point + (1 if its opposite is added), point = (w / windows) * table + first + i mod `points`
 // With `doublings`, |d_w| is (2 m + 1) 2^e instead, e = q * doublings + k: the point is then that of table k, and the bucket
 // number m of class q, which has rows of 2^(bits - 2 - q * doublings) buckets, or of 1, behind all rows of class q - 1.
 // Grid: one thread a scalar. No shared memory.
@@ -29,7 +29,7 @@ msm_recode(const Params params, BUFFERS(F, uint32_t, uint32_t)) {
     if (negated) s = f_sub(f_zero(), s);
 
     uint32_t buckets = 1u << (params.bits - 1), mask = 2 * buckets - 1, carry = 0, set = 0;
-    uint32_t base = i / params.count * params.sets, point = params.first + i % params.points;
+    uint32_t base = i / params.count * params.windows, point = params.first + i % params.points;
     for (uint32_t w = 0; w < params.digits; w++) {
         uint32_t digit = (s.l[0] & mask) + carry;
         carry = digit > buckets;
@@ -51,7 +51,7 @@ msm_recode(const Params params, BUFFERS(F, uint32_t, uint32_t)) {
         values[at] = 2 * (point + table * params.table) + (carry ^ negated);
 #pragma unroll
         for (int k = 0; k < F_LIMBS; k++) s.l[k] = __funnelshift_r(s.l[k], k + 1 < F_LIMBS ? s.l[k + 1] : 0, params.bits);
-        if (++set == params.sets) {
+        if (++set == params.windows) {
             set = 0;
             point += params.table;
         }

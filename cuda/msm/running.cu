@@ -10,17 +10,17 @@ msm_running(const Params params, BUFFERS(Xyzz, Xyzz)) {
     uint32_t width = 1u << (params.row_log - params.log);
     if (thread >= (size_t)params.rows * width) return;
     const Xyzz* run = input + (thread << params.log);
-    Xyzz sum = xyzz_infinity(), moment = xyzz_infinity();
-    // Even steps add x_t to the sum of those from t on, odd ones that to the moment, sum of t x_t.
+    Xyzz sum = xyzz_infinity(), weighted_sum = xyzz_infinity();
+    // Even steps add x_t to the sum of those from t on, odd ones that to the weighted sum, sum of t x_t.
 #pragma unroll 1
     for (uint32_t at = 2u << params.log; at > 1; at--) {
         bool adds = at % 2 == 0;
-        Xyzz a = adds ? sum : moment, b = adds ? c_load(run + (at / 2 - 1)) : sum;
+        Xyzz a = adds ? sum : weighted_sum, b = adds ? c_load(run + (at / 2 - 1)) : sum;
         a = x_add_xyzz(a, b);
         if (adds) {
             sum = a;
         } else {
-            moment = a;
+            weighted_sum = a;
         }
     }
     // `before` sums: even steps double, odd ones add where the number has the bit.
@@ -31,11 +31,11 @@ msm_running(const Params params, BUFFERS(Xyzz, Xyzz)) {
         bool doubles = at % 2 == 0;
         if (doubles || (before >> (at / 2) & 1)) shift = x_add_xyzz(shift, doubles ? shift : sum);
     }
-    // These to the moment, that to itself if buckets are odd, and the sum.
+    // These to the weighted sum, that to itself if buckets are odd, and the sum.
 #pragma unroll 1
     for (uint32_t step = 0; step < 3; step++) {
         if (step == 1 && !params.odd) continue;
-        moment = x_add_xyzz(moment, step == 0 ? shift : step == 1 ? moment : sum);
+        weighted_sum = x_add_xyzz(weighted_sum, step == 0 ? shift : step == 1 ? weighted_sum : sum);
     }
-    x_store(out + thread, moment);
+    x_store(out + thread, weighted_sum);
 }

@@ -10,13 +10,13 @@
 // Two orders of passes use it (docs/design/ntt.md, "One pass kernel"):
 //   from natural order   lines have strides N/R1, N/(R1 R2), …, 1, and j is the line's offset within its stride
 //   from bit-reversed    lines have strides 1, R1, R1 R2, …, and j is the reversed index of the line's block
-// After a DFT, output k of a line is multiplied by w^(j k), w of the order of what is left to transform. FACTORS says
+// After a DFT, output k of a line is multiplied by w^(j k), w of the order of what is left to transform. TWIDDLES says
 // where that comes from: a table of all or of half of them, two tables whose products they are, or powers of w.
 //
 // Where INTERLEAVED is defined, element i of transform c lies at i * params.interleaved + c, and neighbouring lines are
 // those of neighbouring transforms.
 //
-// The flags and the values of FACTORS are declared in `pass.rs` of the crate for transforms, which says what each does. FLAGS,
+// The flags and the values of TWIDDLES are declared in `pass.rs` of the crate for transforms, which says what each does. FLAGS,
 // where it is defined, is params.flags known ahead: on an H200 a transform of 2^24 elements then took 3.4 instead of 3.7 ms
 // with 8 limbs, and 0.18 instead of 0.33 ms with one, most of whose instructions were about flags. LOG_ROOT is defined with it:
 // params.log_roots less LOG_ROWS.
@@ -40,7 +40,7 @@
 #define STEPS ((LOG_ROWS + LOG_RADIX - 1) / LOG_RADIX)
 // Loops over steps are unrolled: where their elements lie in the tile is known then.
 // Short elements take less time to multiply by twice than stored factors take to load: few are loaded.
-#define STEPPED (FACTORS == STORED && F_LIMBS <= 2 && LOG_RADIX > 2)
+#define STEPPED (TWIDDLES == STORED && F_LIMBS <= 2 && LOG_RADIX > 2)
 
 // Where ROOT_SHIFT is defined, the root of order 16 of the direction of the transform is 2^ROOT_SHIFT: a step does its transforms
 // by shifts, and multiplies by other roots once afterwards.
@@ -146,7 +146,7 @@ __device__ __forceinline__ F load_once(const F* a) {
 
 // x times the factor of output k and index j; k may be 0 if `first`.
 __device__ __forceinline__ F twiddled(const Params& params, const F* twiddles, uint32_t j, uint32_t k, bool first, F x) {
-#if FACTORS == WITH_QUOTIENTS
+#if TWIDDLES == WITH_QUOTIENTS
     uint32_t entry = !first || k != 0 ? 1 + ((k - 1) << params.log_twiddles | j) : 0;
     if (entry == 0 && !IS_SET(TWIDDLE_ZERO)) return x;
 #if F_LAZY
@@ -155,22 +155,22 @@ __device__ __forceinline__ F twiddled(const Params& params, const F* twiddles, u
     // Where quotients do not serve, the integer's Montgomery form does.
     return MUL(x, f_mul(f_load(twiddles + 2 * entry), F{F_SQUARE}));
 #endif
-#elif FACTORS == STORED
+#elif TWIDDLES == STORED
     if (!first || k != 0) return MUL(f_load(twiddles + 1 + ((k - 1) << params.log_twiddles | j)), x);
     return IS_SET(TWIDDLE_ZERO) ? MUL(twiddles[0], x) : x;
-#elif FACTORS == HALF_STORED
+#elif TWIDDLES == HALF_STORED
     // w is of the order 2 half, so that w^half is -1.
     uint32_t e = j * k, half = 1u << (params.log_n - params.shift - 1);
     if (e == 0 && !IS_SET(TWIDDLE_ZERO)) return x;
     F factor = f_load(twiddles + 1 + (e & (half - 1)));
     return MUL((e & half) != 0 ? f_sub(f_zero(), factor) : factor, x);
-#elif FACTORS == TWO_POWERS
+#elif TWIDDLES == TWO_POWERS
     if (IS_SET(TWIDDLE_ZERO)) x = MUL(twiddles[0], x);
     return j == 0 || k == 0 ? x : MUL(power(power(twiddles[1], j), k), x);
 #else
     uint32_t e = j * k << params.shift;
     if (e == 0 && !IS_SET(TWIDDLE_ZERO)) return x;
-#if FACTORS == TWO_TABLES
+#if TWIDDLES == TWO_TABLES
     x = MUL(twiddles[e & ((1u << params.split) - 1)], x);
     return MUL(twiddles[(1u << params.split) + (e >> params.split)], x);
 #else
@@ -178,7 +178,7 @@ __device__ __forceinline__ F twiddled(const Params& params, const F* twiddles, u
     F power = twiddles[1];
     for (uint32_t bit = 1; e != 0; bit++, e >>= 1) {
         if (e & 1) x = MUL(power, x);
-        power = FACTORS == BINARY_POWERS ? twiddles[bit + 1] : f_mul(power, power);
+        power = TWIDDLES == BINARY_POWERS ? twiddles[bit + 1] : f_mul(power, power);
     }
     return x;
 #endif

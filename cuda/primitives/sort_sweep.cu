@@ -15,12 +15,12 @@
 #define TICKETS 8
 
 // The lanes of the warp whose digit is this thread's.
-__device__ __forceinline__ uint32_t equal_lanes(uint32_t digit) {
-    uint32_t lanes = 0xffffffff;
+__device__ __forceinline__ LaneMask equal_lanes(uint32_t digit) {
+    LaneMask lanes = ALL_LANES;
 #pragma unroll
     for (int bit = 0; bit < 8; bit++) {
         bool set = digit >> bit & 1;
-        uint32_t vote = __ballot_sync(0xffffffff, set);
+        LaneMask vote = warp_ballot(set);
         lanes &= set ? vote : ~vote;
     }
     return lanes;
@@ -34,7 +34,7 @@ sort_sweep(const Params params, BUFFERS(uint32_t, uint32_t, uint32_t, uint32_t, 
     __shared__ uint32_t counts[WARPS][DIGITS];
     __shared__ uint32_t bases[DIGITS];
     __shared__ uint32_t ticket;
-    uint32_t thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
+    uint32_t thread = threadIdx.x, lane = warp_lane(), warp = thread / WARP;
 
     if (thread == 0) ticket = atomicAdd(&state[params.pass_index], 1);
 #pragma unroll
@@ -47,7 +47,7 @@ sort_sweep(const Params params, BUFFERS(uint32_t, uint32_t, uint32_t, uint32_t, 
     uint32_t key[ITEMS], rank[ITEMS];
 #pragma unroll
     for (int i = 0; i < ITEMS; i++) {
-        uint32_t at = mine + 32 * i;
+        uint32_t at = mine + WARP * i;
         key[i] = at < valid ? keys[start + at] : 0xffffffff;
     }
 
@@ -55,14 +55,14 @@ sort_sweep(const Params params, BUFFERS(uint32_t, uint32_t, uint32_t, uint32_t, 
 #pragma unroll
     for (int i = 0; i < ITEMS; i++) {
         uint32_t digit = key[i] >> params.shift & params.mask;
-        uint32_t lanes = equal_lanes(digit), before = 0;
-        uint32_t leader = __ffs(lanes) - 1;
+        LaneMask lanes = equal_lanes(digit);
+        uint32_t leader = warp_first(lanes), before = 0;
         if (lane == leader) {
             before = counts[warp][digit];
-            counts[warp][digit] = before + __popc(lanes);
+            counts[warp][digit] = before + warp_count(lanes);
         }
-        rank[i] = __shfl_sync(0xffffffff, before, leader) + __popc(lanes & ((1u << lane) - 1));
-        __syncwarp();
+        rank[i] = warp_shuffle(before, leader) + warp_count(lanes & warp_below(lane));
+        warp_sync();
     }
     __syncthreads();
 
@@ -92,7 +92,7 @@ sort_sweep(const Params params, BUFFERS(uint32_t, uint32_t, uint32_t, uint32_t, 
     // From here on, `key` holds the values.
 #pragma unroll
     for (int i = 0; i < ITEMS; i++) {
-        uint32_t at = mine + 32 * i;
+        uint32_t at = mine + WARP * i;
         key[i] = at < valid ? values[start + at] : 0;
     }
 

@@ -8,21 +8,21 @@
 //   INVERSES                  the constant at which the powers g^(-2^e) begin
 // Grid: one warp an element. No shared memory. Local memory: the slots of the program.
 
-#define ALL_LANES 0xffffffffu
+static_assert(WARP == 32, "a column is in lane k mod 32");
 
 // The value that a lane has.
 __device__ __forceinline__ F lane_value(const F& x, uint32_t lane) {
     F r;
 #pragma unroll
-    for (int k = 0; k < F_LIMBS; k++) r.l[k] = __shfl_sync(ALL_LANES, x.l[k], lane);
+    for (int k = 0; k < F_LIMBS; k++) r.l[k] = warp_shuffle(x.l[k], lane);
     return r;
 }
 
 extern "C" __global__ void __launch_bounds__(128)
 sqrt_warp(const Params params, BUFFERS(uint32_t, F, uint32_t, F, F, uint32_t)) {
     wait_for_previous();
-    uint32_t lane = threadIdx.x % 32;
-    size_t i = (size_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    uint32_t lane = warp_lane();
+    size_t i = (size_t)blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
     // All lanes of a warp, or none.
     if (i >= params.len) return;
     F slots[SLOTS];
@@ -44,7 +44,7 @@ sqrt_warp(const Params params, BUFFERS(uint32_t, F, uint32_t, F, F, uint32_t)) {
     for (uint32_t k = 2; k < COLUMNS; k++) {
 #pragma unroll
         for (uint32_t e = 0; e < COLUMNS_EACH; e++) {
-            if (lane + 32 * e >= k) columns[e] = f_square(columns[e]);
+            if (lane + WARP * e >= k) columns[e] = f_square(columns[e]);
         }
     }
     if (lane == 0) columns[0] = root;
@@ -53,15 +53,15 @@ sqrt_warp(const Params params, BUFFERS(uint32_t, F, uint32_t, F, F, uint32_t)) {
         uint32_t column = COLUMNS - digit;
         F looked_at = columns[0];
 #if COLUMNS_EACH > 1
-        if (column >= 32) looked_at = columns[1];
+        if (column >= WARP) looked_at = columns[1];
 #endif
         uint32_t is_one = f_is_zero(f_sub(looked_at, f_one()));
-        if (__shfl_sync(ALL_LANES, is_one, column % 32)) continue;
+        if (warp_shuffle(is_one, column % WARP)) continue;
         const F* inverses = constants + INVERSES + digit - 1 + lane;
 #pragma unroll
         for (uint32_t e = 0; e < COLUMNS_EACH; e++) {
             // No later digit looks at the columns from this one on.
-            if (32 * e < column) columns[e] = f_mul(columns[e], f_load(inverses + 32 * e));
+            if (WARP * e < column) columns[e] = f_mul(columns[e], f_load(inverses + WARP * e));
         }
     }
     slots[0] = element;

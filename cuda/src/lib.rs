@@ -17,8 +17,18 @@ pub const FIELD: &str = concat!(
     include_str!("../field/portable.cuh"),
 );
 
+/// What the kernels of AES have in common, before each of them.
+pub const AES: &str = concat!(include_str!("../warp/functions.cuh"), include_str!("../aes/header.cuh"));
+
+/// What the threads of a workgroup compute together, before kernels that use it.
+pub const GROUP: &str = concat!(include_str!("../warp/functions.cuh"), include_str!("../primitives/group.cuh"));
+
+/// Sums over the threads of a workgroup, before the kernels of the sumcheck.
+pub const SUM: &str = concat!(include_str!("../warp/functions.cuh"), include_str!("../sumcheck/sum.cuh"));
+
 /// Arithmetic modulo odd numbers known at run time, before its kernels.
 pub const MODSQRT: &str = concat!(
+    include_str!("../warp/functions.cuh"),
     include_str!("../modsqrt/header.cuh"),
     include_str!("../field/carries.cuh"),
     include_str!("../modsqrt/multiply.cuh")
@@ -28,7 +38,12 @@ pub const MODSQRT: &str = concat!(
 mod tests {
     extern crate std;
 
-    use std::vec::Vec;
+    use std::{
+        fs,
+        path::Path,
+        string::{String, ToString},
+        vec::Vec,
+    };
 
     use super::*;
 
@@ -42,6 +57,22 @@ mod tests {
             let (name, rest) = rest.split_once('(')?;
             Some((name.trim(), rest.split_once(" {")?.0))
         })
+    }
+
+    #[test]
+    fn functions_of_a_warp_are_named_in_one_source() {
+        let names =
+            ["__shfl", "__ballot", "__syncwarp", "__any_sync", "__all_sync", "__activemask", "__match", "__reduce"];
+        let mut users = Vec::<String>::new();
+        for folder in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap().map(|entry| entry.unwrap().path()) {
+            for file in fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path()) {
+                let is_source = file.extension().is_some_and(|extension| extension == "cu" || extension == "cuh");
+                if is_source && names.iter().any(|name| fs::read_to_string(&file).unwrap().contains(name)) {
+                    users.push(file.display().to_string());
+                }
+            }
+        }
+        assert!(users.len() == 1 && users[0].ends_with("warp/functions.cuh"), "{users:?}");
     }
 
     #[test]

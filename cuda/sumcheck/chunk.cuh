@@ -29,7 +29,7 @@ __device__ __forceinline__ void chunk_sums(const Params& params, SOURCES const F
         pair(params, ARGUMENTS x, challenge, weight, inputs, sums);
     }
     // Each warp adds up what its threads have at up to 32 points, then some threads the sums of all warps at each point.
-    constexpr uint32_t warps = THREADS / 32;
+    constexpr uint32_t warps = THREADS / WARP;
 #pragma unroll 1
     for (uint32_t start = 0; start < POINTS; start += 32) {
 #pragma unroll 1
@@ -39,8 +39,8 @@ __device__ __forceinline__ void chunk_sums(const Params& params, SOURCES const F
             for (int q = 0; q < POINTS; q++) {
                 if (p == q) total = sum_value(sums.at[q]);
             }
-            total = lanes_sum(total, 32);
-            if (thread % 32 == 0) tile[(p - start) * warps + thread / 32] = total;
+            total = lanes_sum(total, WARP);
+            if (thread % WARP == 0) tile[(p - start) * warps + thread / WARP] = total;
         }
         __syncthreads();
         uint32_t p = start + thread / warps;

@@ -5,7 +5,7 @@
 // Threads that share one of so many points.
 __device__ constexpr uint32_t group_of(uint32_t points) {
     uint32_t group = THREADS;
-    while (group > 32 && group * points > THREADS) group /= 2;
+    while (group > WARP && group * points > THREADS) group /= 2;
     return group;
 }
 
@@ -34,7 +34,7 @@ __device__ __forceinline__ F lanes_sum(F total, uint32_t count) {
         F other;
         uint32_t* to = reinterpret_cast<uint32_t*>(&other);
 #pragma unroll
-        for (int i = 0; i < F_LIMBS; i++) to[i] = __shfl_down_sync(0xffffffffu, words[i], distance);
+        for (int i = 0; i < F_LIMBS; i++) to[i] = warp_shuffle_down(words[i], distance);
         total = f_add(total, other);
     }
     return total;

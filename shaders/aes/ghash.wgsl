@@ -44,7 +44,7 @@ fn multiply(a: vec4<u32>, b: vec4<u32>) -> vec4<u32> {
 }
 
 // Between the order of bits in memory and that of products.
-fn turn(x: vec4<u32>) -> vec4<u32> {
+fn reflect(x: vec4<u32>) -> vec4<u32> {
   let y = reverseBits(x);
   return (y << vec4<u32>(24u)) | ((y & vec4<u32>(0xff00u)) << vec4<u32>(8u)) | ((y >> vec4<u32>(8u)) & vec4<u32>(0xff00u))
     | (y >> vec4<u32>(24u));
@@ -92,7 +92,7 @@ fn ghash(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) group
         x = select_bytes(vec4<u32>(), x, 0u, tail);
       }
     }
-    sum = multiply(sum, step) ^ turn(x);
+    sum = multiply(sum, step) ^ reflect(x);
   }
   sums[thread] = sum;
   workgroupBarrier();
@@ -109,6 +109,6 @@ fn ghash(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) group
     workgroupBarrier();
   }
   if (thread == 0u) {
-    out_set(number, turn(sum));
+    out_set(number, reflect(sum));
   }
 }

@@ -11,15 +11,15 @@ fn msm_layer(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) g
     let weighted = thread < shift;
     let half = u32(weighted);
     var sum = xyzz_infinity();
-    var moment = xyzz_infinity();
-    // Even steps add x_t to the sum of those from t on, odd ones that to the moment.
+    var weighted_sum = xyzz_infinity();
+    // Even steps add x_t to the sum of those from t on, odd ones that to the weighted sum.
     for (var at = 1u << (params.log + half); at > 0u; at--) {
         let t = (at - 1u) >> half;
         let adds = !weighted || at % 2u == 0u;
         if (!adds && t == 0u) {
             break;
         }
-        var a = moment;
+        var a = weighted_sum;
         var b = sum;
         if (adds) {
             a = sum;
@@ -29,12 +29,12 @@ fn msm_layer(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) g
         if (adds) {
             sum = a;
         } else {
-            moment = a;
+            weighted_sum = a;
         }
     }
     if (weighted) {
         out_store(thread, sum);
-        out_store(thread + shift, moment);
+        out_store(thread + shift, weighted_sum);
     } else {
         out_store(thread + shift, sum);
     }

@@ -46,7 +46,7 @@ fn msm_pairs(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) g
     // The rest of the list of those left over.
     if (thread < params.threads) {
         let end = edges_get(len);
-        for (var i = thread; i < params.sides; i += params.threads) {
+        for (var i = thread; i < params.leftovers; i += params.threads) {
             if (i >= end) {
                 side_keys_set(i, params.sentinel);
             }

@@ -25,7 +25,7 @@ fn msm_recode(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
     }
     let buckets = 1u << (params.bits - 1u);
     let mask = 2u * buckets - 1u;
-    let base = i / params.count * params.sets;
+    let base = i / params.count * params.windows;
     var point = params.first + i % params.points;
     var carry = 0u;
     var place = 0u;
@@ -54,7 +54,7 @@ fn msm_recode(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
         values_set(at, 2u * (point + table * params.table) + (carry ^ negated));
         s = s_shift(s, params.bits);
         place++;
-        if (place == params.sets) {
+        if (place == params.windows) {
             place = 0u;
             point += params.table;
         }

@@ -9,11 +9,11 @@ fn msm_running(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups)
         return;
     }
     var sum = xyzz_infinity();
-    var moment = xyzz_infinity();
-    // Even steps add x_t to the sum of those from t on, odd ones that to the moment, sum of t x_t.
+    var weighted_sum = xyzz_infinity();
+    // Even steps add x_t to the sum of those from t on, odd ones that to the weighted sum, sum of t x_t.
     for (var at = 2u << params.log; at > 1u; at--) {
         let adds = at % 2u == 0u;
-        var a = moment;
+        var a = weighted_sum;
         var b = sum;
         if (adds) {
             a = sum;
@@ -23,10 +23,10 @@ fn msm_running(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups)
         if (adds) {
             sum = a;
         } else {
-            moment = a;
+            weighted_sum = a;
         }
     }
-    // `before` sums: even steps double, odd ones add where the number has the bit. Then these to the moment, that to itself if
+    // `before` sums: even steps double, odd ones add where the number has the bit. Then these to the weighted sum, that to itself if
     // buckets are odd, and the sum.
     let before = (thread % width) << params.log;
     var shift = xyzz_infinity();
@@ -43,14 +43,14 @@ fn msm_running(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups)
     for (var step = 0u; step < 3u; step++) {
         var b = shift;
         if (step == 1u) {
-            b = moment;
+            b = weighted_sum;
         }
         if (step == 2u) {
             b = sum;
         }
         if (step != 1u || params.odd == 1u) {
-            moment = xyzz_add(moment, b);
+            weighted_sum = xyzz_add(weighted_sum, b);
         }
     }
-    out_store(thread, moment);
+    out_store(thread, weighted_sum);
 }

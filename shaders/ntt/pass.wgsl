@@ -56,13 +56,13 @@ fn stored(j: u32, k: u32) -> F {
 // x times the factor of output k and index j, as the next pass takes it.
 fn twiddled(x: F, j: u32, k: u32) -> F {
     let zero = is_set(TWIDDLE_ZERO);
-    if (FACTORS == STORED) {
+    if (TWIDDLES == STORED) {
         if (k == 0u && !zero) {
             return x;
         }
         return product(x, stored(j, k));
     }
-    if (FACTORS == HALF_STORED) {
+    if (TWIDDLES == HALF_STORED) {
         // w is of the order 2 half, so that w^half is -1.
         let half = 1u << (params.log_n - params.shift - 1u);
         if (j * k == 0u && !zero) {
@@ -74,7 +74,7 @@ fn twiddled(x: F, j: u32, k: u32) -> F {
         }
         return product(x, factor);
     }
-    if (FACTORS == TWO_POWERS) {
+    if (TWIDDLES == TWO_POWERS) {
         var y = x;
         if (zero) {
             y = f_mul(y, twiddles_load(params.twiddles));
@@ -88,7 +88,7 @@ fn twiddled(x: F, j: u32, k: u32) -> F {
     if (e == 0u && !zero) {
         return x;
     }
-    if (FACTORS == TWO_TABLES) {
+    if (TWIDDLES == TWO_TABLES) {
         let y = product(x, twiddles_load(params.twiddles + (e & ((1u << params.split) - 1u))));
         return product(y, twiddles_load(params.twiddles + (1u << params.split) + (e >> params.split)));
     }
@@ -101,7 +101,7 @@ fn twiddled(x: F, j: u32, k: u32) -> F {
         if ((e & 1u) != 0u) {
             y = f_mul(y, power);
         }
-        if (FACTORS == BINARY_POWERS) {
+        if (TWIDDLES == BINARY_POWERS) {
             power = twiddles_load(params.twiddles + bit + 1u);
         } else {
             power = f_mul(power, power);
@@ -149,7 +149,7 @@ fn store_sum(x: Sum, first_line: u32, r: u32, column: u32) {
     let m = select(output, r, is_set(ROWS_OUT_REVERSED));
     let position = place(line, is_set(STORE_REVERSED), params.stride_out, params.pitch_out) + (m << params.stride_out);
     let at = address(line, position);
-    if (FACTORS == STORED && is_set(TWIDDLE_OFFSET | TWIDDLE_BLOCK) && (output != 0u || is_set(TWIDDLE_ZERO))) {
+    if (TWIDDLES == STORED && is_set(TWIDDLE_OFFSET | TWIDDLE_BLOCK) && (output != 0u || is_set(TWIDDLE_ZERO))) {
         y_store(at, sum_product(x, stored(twiddle_index(line), output)));
         return;
     }

@@ -13,6 +13,8 @@ mod modules;
 mod program;
 #[cfg(test)]
 mod sources;
+#[cfg(test)]
+mod verbs;
 
 use std::process::ExitCode;
 

@@ -83,9 +83,9 @@ fn chain<F: DeviceField>(session: &mut Session, target: &Target, field: &str, st
 /// Products of the table of places, as published for square roots on GPUs.
 const PRODUCTS: usize = 10_000;
 
-/// The same where a GPU is emulated: the most that one thread may do in one launch there ([`Limits::loop_turns`]).
+/// The same where a GPU is emulated: the most that one thread may do in one launch there ([`Limits::loop_iterations`]).
 ///
-/// [`Limits::loop_turns`]: evariste::backend::Limits::loop_turns
+/// [`Limits::loop_iterations`]: evariste::backend::Limits::loop_iterations
 const EMULATED_PRODUCTS: usize = 1_000;
 
 fn products<F: DeviceField>(session: &mut Session, target: &Target, field: &str, place: Place, sharing: Sharing) {

@@ -1,6 +1,6 @@
 //! Bytes that start anywhere: kernels take words of 16.
 
-use evariste_backend::{Arg, Buffer, View, ViewMut};
+use evariste_backend::{Buffer, View, ViewMut, author::Arg};
 
 use crate::{
     block::BLOCK,

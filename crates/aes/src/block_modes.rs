@@ -1,6 +1,9 @@
 //! Modes whose blocks are independent, over messages.
 
-use evariste_backend::{Arg, Kernel, ViewMut};
+use evariste_backend::{
+    ViewMut,
+    author::{Arg, Kernel},
+};
 
 use crate::{
     batch::{Batch, Message, Next, Prepared},

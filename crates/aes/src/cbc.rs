@@ -1,6 +1,9 @@
 use std::iter;
 
-use evariste_backend::{Arg, Buffer, Kernel, Queue, View, ViewMut};
+use evariste_backend::{
+    Buffer, Queue, View, ViewMut,
+    author::{Arg, Kernel},
+};
 
 use crate::{
     batch::{Batch, Message, Next, Prepared},

@@ -196,7 +196,7 @@ impl AesConfig {
     /// about their room, and striding took twice the time there. Workgroups never stride where a device limits loop
     /// iterations.
     pub fn strides(&self, info: &DeviceInfo) -> bool {
-        if info.limits.loop_turns.is_some() {
+        if info.limits.loop_iterations.is_some() {
             return false;
         }
         let method = self.method.unwrap_or_else(|| Method::fastest(info));

@@ -3,7 +3,10 @@
 //! The first slice long enough to need it measures it, once for each mode and configuration. The device keeps it for
 //! plans made later.
 
-use evariste_backend::{CpuThresholds, Device, fastest};
+use evariste_backend::{
+    Device,
+    author::{CpuThresholds, fastest},
+};
 
 use crate::{
     block::BLOCK,

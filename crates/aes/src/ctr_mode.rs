@@ -1,4 +1,4 @@
-use evariste_backend::{Arg, Buffer, Error as DeviceError, HostBuffer, Queue, Secrecy, ViewMut};
+use evariste_backend::{Buffer, Error as DeviceError, HostBuffer, Queue, Secrecy, ViewMut, author::Arg};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 

@@ -184,7 +184,7 @@ mod lanes {
         _mm512_setzero_si512, _mm512_shuffle_epi8, _mm512_ternarylogic_epi64, _mm512_xor_si512, _mm512_zextsi128_si512,
     };
 
-    use evariste_backend::{CpuVectors, cpu_vectors};
+    use evariste_backend::author::{CpuVectors, cpu_vectors};
     use zeroize::{Zeroize, Zeroizing};
 
     use crate::{

@@ -5,7 +5,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use evariste_backend::{Arg, Buffer, HostBuffer, Kernel, LazyKernel, Queue, Ready, Secrecy, Transfer, View};
+use evariste_backend::{
+    Buffer, HostBuffer, Queue, Secrecy, Transfer, View,
+    author::{Arg, Kernel, LazyKernel, Ready},
+};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 

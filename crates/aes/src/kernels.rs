@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use evariste_backend::{
-    Binding, BindingType, CpuArg, DeviceInfo, Dialect, KernelSpec, Language, constants, loop_turns,
+    DeviceInfo, Dialect,
+    author::{Binding, BindingType, CpuArg, KernelSpec, Language, loop_iterations},
+    constants,
 };
 
 use crate::{
@@ -45,9 +47,9 @@ pub(crate) type Ciphers = Arc<[HostCipher]>;
 /// Rounds of AES-256.
 const MAX_ROUNDS: u64 = 14;
 
-/// Turns that the tweak of a block takes, in a sector of a number of blocks.
-fn tweak_turns(blocks: u32) -> u64 {
-    loop_turns(u64::from(blocks / 32), 0) + loop_turns(32, 0)
+/// Loop iterations that the tweak of a block takes, in a sector of a number of blocks.
+fn tweak_iterations(blocks: u32) -> u64 {
+    loop_iterations(u64::from(blocks / 32), 0) + loop_iterations(32, 0)
 }
 
 constants! {
@@ -130,7 +132,7 @@ impl Shape {
                     u32::from(decrypt),
                 );
                 text.extend(defines.iter().map(|(name, value)| format!("#define {name} {value}\n")));
-                text += evariste_cuda::aes::HEADER;
+                text += evariste_cuda::AES;
                 if self.sliced() {
                     text += evariste_cuda::aes::BITS;
                 }
@@ -177,8 +179,10 @@ impl Shape {
         KernelSpec::new("aes_ctr", self.variant(""), CTR_BINDINGS, body, source)
             .threads(threads)
             .shared_bytes(self.shared_bytes())
-            // Workgroups do not stride where turns are limited.
-            .turns(move |_: &CtrParams| self.turns_of_start(threads) + loop_turns(1, self.turns_of_blocks()))
+            // Workgroups do not stride where iterations are limited.
+            .iterations(move |_: &CtrParams| {
+                self.iterations_of_start(threads) + loop_iterations(1, self.iterations_of_blocks())
+            })
     }
 
     /// Threads of a workgroup of the kernel of independent blocks.
@@ -228,9 +232,9 @@ impl Shape {
             .constants(block_modes::ALL)
             .threads(threads)
             .shared_bytes(self.shared_bytes())
-            .turns(move |params: &BlockParams| {
-                let tweak = if mode == BlockMode::Xts { tweak_turns(params.blocks) } else { 0 };
-                self.turns_of_start(threads) + loop_turns(1, tweak + self.turns_of_blocks())
+            .iterations(move |params: &BlockParams| {
+                let tweak = if mode == BlockMode::Xts { tweak_iterations(params.blocks) } else { 0 };
+                self.iterations_of_start(threads) + loop_iterations(1, tweak + self.iterations_of_blocks())
             })
     }
 
@@ -257,12 +261,14 @@ impl Shape {
             .constants(serial_modes::ALL)
             .threads(THREADS)
             .shared_bytes(self.shared_bytes())
-            .turns(move |params: &SerialParams| {
+            .iterations(move |params: &SerialParams| {
                 let chain = match mode {
-                    SerialMode::CbcEncrypt => loop_turns(params.blocks.into(), self.turns_of_blocks()),
-                    SerialMode::XtsSteal => tweak_turns(params.blocks) + loop_turns(2, self.turns_of_blocks()),
+                    SerialMode::CbcEncrypt => loop_iterations(params.blocks.into(), self.iterations_of_blocks()),
+                    SerialMode::XtsSteal => {
+                        tweak_iterations(params.blocks) + loop_iterations(2, self.iterations_of_blocks())
+                    }
                 };
-                self.turns_of_start(THREADS) + loop_turns(1, chain)
+                self.iterations_of_start(THREADS) + loop_iterations(1, chain)
             })
     }
 
@@ -278,7 +284,7 @@ impl Shape {
                 let head = format!(
                     "#define PER_THREAD {units}u\n#define THREADS {THREADS}u\n#define METHOD METHOD_BITSLICED\n#define DECRYPT 0\n"
                 );
-                [&head, evariste_cuda::aes::HEADER, evariste_cuda::aes::MESSAGE, evariste_cuda::aes::PREVIOUS].concat()
+                [&head, evariste_cuda::AES, evariste_cuda::aes::MESSAGE, evariste_cuda::aes::PREVIOUS].concat()
             }
             Language::Wgsl { .. } => {
                 let head = format!("const PER_THREAD = {units}u;\n");
@@ -289,18 +295,19 @@ impl Shape {
         let body = |_: &ChainedParams, _: &mut [CpuArg<'_>; 3]| {};
         KernelSpec::new("aes_previous", format!("{units} blocks a thread"), bindings, body, source)
             .threads(THREADS)
-            .turns(|_: &ChainedParams| loop_turns(u32::BITS.into(), 0))
+            .iterations(|_: &ChainedParams| loop_iterations(u32::BITS.into(), 0))
     }
 
-    /// Turns of the loops of a thread beside those of its blocks: it helps to load tables, and looks for its message.
-    fn turns_of_start(self, threads: u32) -> u64 {
-        loop_turns(u64::from(self.shared_bytes() / 4).div_ceil(threads.into()), 0) + loop_turns(u32::BITS.into(), 0)
+    /// Iterations of the loops of a thread beside those of its blocks: it helps to load tables, and looks for its message.
+    fn iterations_of_start(self, threads: u32) -> u64 {
+        loop_iterations(u64::from(self.shared_bytes() / 4).div_ceil(threads.into()), 0)
+            + loop_iterations(u32::BITS.into(), 0)
     }
 
-    /// Turns of the blocks that a thread takes at a time.
-    fn turns_of_blocks(self) -> u64 {
+    /// Loop iterations of the blocks that a thread takes at a time.
+    fn iterations_of_blocks(self) -> u64 {
         let ciphers = if self.sliced() { 1 } else { self.per_thread() };
-        u64::from(ciphers) * loop_turns(MAX_ROUNDS, 0)
+        u64::from(ciphers) * loop_iterations(MAX_ROUNDS, 0)
     }
 
     pub(crate) fn per_thread(self) -> u32 {
@@ -363,7 +370,7 @@ pub(crate) fn ghash(info: &DeviceInfo, keys: Arc<Vec<HashKey>>) -> KernelSpec {
             let head = format!(
                 "#define PER_THREAD 1u\n#define THREADS {THREADS}u\n#define METHOD METHOD_BITSLICED\n#define DECRYPT 0\n"
             );
-            let parts = [evariste_cuda::aes::HEADER, evariste_cuda::aes::XTS, evariste_cuda::aes::MESSAGE];
+            let parts = [evariste_cuda::AES, evariste_cuda::aes::XTS, evariste_cuda::aes::MESSAGE];
             [head, parts.concat(), evariste_cuda::aes::GHASH.into()].concat()
         }
         Language::Wgsl { .. } => [evariste_shaders::aes::HEADER, evariste_shaders::aes::GHASH].concat(),
@@ -371,14 +378,17 @@ pub(crate) fn ghash(info: &DeviceInfo, keys: Arc<Vec<HashKey>>) -> KernelSpec {
     let body = move |params: &GhashParams, [data, messages, _, out]: &mut [CpuArg<'_>; 4]| {
         cpu_kernels::ghash_kernel(params, data.read(), messages.read(), &keys, out.write());
     };
-    // A message of a batch takes at most the turns of a launch's strides.
-    let turns = |params: &GhashParams| {
+    // A message of a batch takes at most the iterations of a launch's strides.
+    let iterations = |params: &GhashParams| {
         let own = if params.segment == 0 { MAX_STRIDES } else { params.segment.div_ceil(THREADS).into() };
-        loop_turns(own, 0) + loop_turns(THREADS.ilog2().into(), 0)
+        loop_iterations(own, 0) + loop_iterations(THREADS.ilog2().into(), 0)
     };
     let shared_bytes =
         if info.dialect() == Dialect::Wgsl { 16 * THREADS } else { (1 + hashed_at_once(info)) * MATRIX_BYTES };
-    KernelSpec::new("ghash", "", bindings, body, source).threads(THREADS).shared_bytes(shared_bytes).turns(turns)
+    KernelSpec::new("ghash", "", bindings, body, source)
+        .threads(THREADS)
+        .shared_bytes(shared_bytes)
+        .iterations(iterations)
 }
 
 pub(crate) fn move_bytes() -> KernelSpec {
@@ -386,13 +396,15 @@ pub(crate) fn move_bytes() -> KernelSpec {
     let source = |language| match language {
         Language::Cuda => {
             let head = format!("#define THREADS {THREADS}u\n#define METHOD METHOD_BITSLICED\n#define DECRYPT 0\n");
-            [&head, evariste_cuda::aes::HEADER, evariste_cuda::aes::MOVE_BYTES].concat()
+            [&head, evariste_cuda::AES, evariste_cuda::aes::MOVE_BYTES].concat()
         }
         Language::Wgsl { .. } => [evariste_shaders::aes::HEADER, evariste_shaders::aes::MOVE_BYTES].concat(),
     };
     // The CPU's bodies take bytes where they are.
     let body = |_: &MoveParams, _: &mut [CpuArg<'_>; 2]| {};
-    KernelSpec::new("move_bytes", "", bindings, body, source).threads(THREADS).turns(|_: &MoveParams| loop_turns(1, 0))
+    KernelSpec::new("move_bytes", "", bindings, body, source)
+        .threads(THREADS)
+        .iterations(|_: &MoveParams| loop_iterations(1, 0))
 }
 
 /// Every kernel of a shape, for compiling them ahead.

@@ -319,7 +319,7 @@ mod tests {
         let aes = Aes::new(&Device::cpu(), &[1; 16]).unwrap();
         let gcm = aes.gcm().unwrap();
         let nonces: Vec<[u8; 13]> = (0..1000_u128).map(|i| *i.to_le_bytes().first_chunk().unwrap()).collect();
-        let message = |nonce| crate::GcmMessage { offset: 0, len: 0, key: 0, nonce, aad: b"" };
+        let message = |nonce| crate::gcm::GcmMessage { offset: 0, len: 0, key: 0, nonce, aad: b"" };
         let messages: Vec<_> = nonces.iter().map(|nonce| message(&nonce[..])).collect();
         gcm.seal_batch(&mut aes.device().zeros(0).unwrap(), &messages).unwrap();
         let hashes = aes.plan.hashes.0.lock().unwrap();

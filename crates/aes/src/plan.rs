@@ -5,7 +5,10 @@ use std::{
     sync::{Arc, Mutex, OnceLock},
 };
 
-use evariste_backend::{Arg, Buffer, Device, Element, LazyKernel, Queue, Ready, Secrecy};
+use evariste_backend::{
+    Buffer, Device, Element, Queue, Secrecy,
+    author::{Arg, LazyKernel, Ready},
+};
 use zeroize::Zeroizing;
 
 use crate::{
@@ -185,7 +188,7 @@ impl Aes {
         info: &evariste_backend::DeviceInfo,
         method: Method,
         size: KeySize,
-    ) -> Result<Vec<evariste_backend::KernelSpec>> {
+    ) -> Result<Vec<evariste_backend::author::KernelSpec>> {
         Ok(kernels::all(Shape::new(info, method, size)?, info))
     }
 

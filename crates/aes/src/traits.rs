@@ -120,24 +120,28 @@ pub type Aes256Gcm = TypedGcm<consts::U32>;
 
 /// Keys on the best device that works; the CPU always does.
 fn keys_anywhere<M: MethodChoice>(key: &[u8]) -> Aes {
-    let made = Device::best().map_err(crate::Error::from).and_then(|device| keys_on::<M>(&device, key));
+    let made = Device::best().map_err(crate::error::Error::from).and_then(|device| keys_on::<M>(&device, key));
     match made.or_else(|_| keys_on::<M>(&Device::cpu(), key)) {
         Ok(aes) => aes,
         Err(error) => unreachable!("the type fixes the length of the key, and the CPU needs nothing: {error}"),
     }
 }
 
-fn keys_on<M: MethodChoice>(queue: impl Into<Queue>, key: &[u8]) -> crate::Result<Aes> {
+fn keys_on<M: MethodChoice>(queue: impl Into<Queue>, key: &[u8]) -> crate::error::Result<Aes> {
     Aes::with_config(queue, key, AesConfig::default().method(M::METHOD))
 }
 
-fn expect_key<KeyBytes: ArraySize>(key: &[u8]) -> crate::Result<()> {
+fn expect_key<KeyBytes: ArraySize>(key: &[u8]) -> crate::error::Result<()> {
     let expected = match KeyBytes::USIZE {
         16 => "16",
         24 => "24",
         _ => "32",
     };
-    if key.len() == KeyBytes::USIZE { Ok(()) } else { Err(crate::Error::KeyLength { expected, actual: key.len() }) }
+    if key.len() == KeyBytes::USIZE {
+        Ok(())
+    } else {
+        Err(crate::error::Error::KeyLength { expected, actual: key.len() })
+    }
 }
 
 impl<KeyBytes: ArraySize, const BITS: u32, M: MethodChoice> TypedCtr<KeyBytes, BITS, M> {
@@ -149,7 +153,7 @@ impl<KeyBytes: ArraySize, const BITS: u32, M: MethodChoice> TypedCtr<KeyBytes, B
     /// - [`crate::Error::KeyLength`]: `key` has another length than that of the type.
     /// - [`crate::Error::IvLength`]: `iv` has other than 16 bytes.
     /// - [`crate::Error::Device`]: the device fails or has too little memory for the schedule.
-    pub fn new(queue: impl Into<Queue>, key: &[u8], iv: &[u8]) -> crate::Result<Self> {
+    pub fn new(queue: impl Into<Queue>, key: &[u8], iv: &[u8]) -> crate::error::Result<Self> {
         expect_key::<KeyBytes>(key)?;
         Ok(Self(keys_on::<M>(queue, key)?.ctr(iv)?.with_counter(Self::COUNTER), PhantomData))
     }
@@ -220,7 +224,7 @@ impl StreamCipher for Ctr {
 impl Ctr {
     /// Where the device fails the CPU takes over, since most of these traits' methods cannot tell. The only error is
     /// the end of the keystream.
-    fn apply_inout(&mut self, data: InOutBuf<'_, '_, u8>) -> crate::Result<()> {
+    fn apply_inout(&mut self, data: InOutBuf<'_, '_, u8>) -> crate::error::Result<()> {
         let len = data.len();
         self.expect(len as u64)?;
         let output = data.into_out_with_copied_in();
@@ -286,7 +290,7 @@ impl<KeyBytes: ArraySize, M: MethodChoice> TypedGcm<KeyBytes, M> {
     /// # Errors
     /// - [`crate::Error::KeyLength`]: `key` has another length than that of the type.
     /// - [`crate::Error::Device`]: the device fails or has too little memory for the schedule and the powers of H.
-    pub fn new(queue: impl Into<Queue>, key: &[u8]) -> crate::Result<Self> {
+    pub fn new(queue: impl Into<Queue>, key: &[u8]) -> crate::error::Result<Self> {
         expect_key::<KeyBytes>(key)?;
         Ok(Self(keys_on::<M>(queue, key)?.gcm()?, PhantomData))
     }

@@ -7,7 +7,7 @@ use std::arch::x86_64::{
     _mm512_storeu_si512, _mm512_xor_si512,
 };
 
-use evariste_backend::{CpuVectors, cpu_vectors};
+use evariste_backend::author::{CpuVectors, cpu_vectors};
 use zeroize::Zeroizing;
 
 use crate::{

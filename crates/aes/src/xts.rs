@@ -1,4 +1,4 @@
-use evariste_backend::{Arg, Buffer, Queue, Secrecy, ViewMut};
+use evariste_backend::{Buffer, Queue, Secrecy, ViewMut, author::Arg};
 use subtle::ConstantTimeEq;
 
 use crate::{

@@ -10,8 +10,9 @@ use std::{
 
 use evariste_aes::{Aes, AesConfig, Counter, Error, Gcm, Message, Xts};
 use evariste_backend::{
-    Backend, Buffer, CpuArg, Device, DeviceInfo, Dispatch, Error as DeviceError, Event, Executable, HostBuffer,
-    KernelSpec, Limits, Memory, Pending, Queue, QueueHandle, Result, Secrecy, Span, SpanMut, Stats, Transfer,
+    Buffer, Device, DeviceInfo, Error as DeviceError, Event, HostBuffer, Limits, Pending, Queue, Result, Secrecy,
+    Stats, Transfer,
+    author::{Backend, CpuArg, Dispatch, Executable, KernelSpec, Memory, QueueHandle, Span, SpanMut},
 };
 
 /// The CPU with the limits of a GPU, so that bytes that start within a word are moved, and a launch that fails.

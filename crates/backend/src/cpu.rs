@@ -90,7 +90,7 @@ impl Cpu {
                 cache_bytes: (u64::from(CACHE_BYTES) * rayon::current_num_threads() as u64),
                 workgroup_threads: 1,
                 staging_bytes: isize::MAX as u64,
-                loop_turns: None,
+                loop_iterations: None,
             },
             features: Features { int64: true, queues: false, forward_progress: true, software: false },
         };

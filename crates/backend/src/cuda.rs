@@ -71,6 +71,9 @@ mod stream;
 mod tests;
 mod uses;
 
+/// Buffers up to which a launch keeps their addresses on the stack: usual kernels have fewer.
+const FEW_ARGUMENTS: usize = 8;
+
 /// Workgroups of one launch, in the first dimension of a grid.
 const MAX_GROUPS: u64 = i32::MAX as u64;
 
@@ -509,19 +512,35 @@ impl Backend for Cuda {
         }
         self.context.bind()?;
 
-        let mut addresses = Vec::with_capacity(job.args.len());
+        let (mut few, mut many) = ([0; FEW_ARGUMENTS], Vec::new());
+        let addresses: &mut [u64] = match job.args.len() {
+            count @ ..=FEW_ARGUMENTS => &mut few[..count],
+            count => {
+                many.resize(count, 0);
+                &mut many
+            }
+        };
         let mut touched = Vec::with_capacity(job.args.len());
-        for (arg, binding) in job.args.iter().zip(&*job.spec.bindings) {
+        for ((arg, binding), address) in job.args.iter().zip(&*job.spec.bindings).zip(&mut *addresses) {
             let (memory, span) = (self.memory(arg.memory())?, arg.span());
             let word = binding.binding_type.bytes();
-            addresses.push(memory.start() + span.at() / word * word);
+            *address = memory.start() + span.at() / word * word;
             touched.push(Touch::of(memory, &span, arg.access()));
         }
         // A kernel without parameters takes an empty struct. The driver copies one byte for it.
         let params: &[u8] = if job.params.is_empty() { &[0] } else { job.params };
-        let mut arguments: Vec<*mut c_void> = Vec::with_capacity(1 + addresses.len());
-        arguments.push(params.as_ptr().cast_mut().cast());
-        arguments.extend(addresses.iter_mut().map(|address| ptr::from_mut(address).cast::<c_void>()));
+        let (mut few, mut many) = ([ptr::null_mut(); 1 + FEW_ARGUMENTS], Vec::new());
+        let arguments: &mut [*mut c_void] = match 1 + addresses.len() {
+            count if count <= few.len() => &mut few[..count],
+            count => {
+                many.resize(count, ptr::null_mut());
+                &mut many
+            }
+        };
+        arguments[0] = params.as_ptr().cast_mut().cast();
+        for (argument, address) in arguments[1..].iter_mut().zip(addresses) {
+            *argument = ptr::from_mut(address).cast();
+        }
 
         let mut early = CUlaunchAttribute {
             id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,

@@ -131,7 +131,7 @@ pub enum Error {
         output: &'static str,
     },
     /// A buffer, host memory, a kernel or a launch exceeds what the device takes at once. `what` names the quantity,
-    /// such as bytes, threads or turns of loops.
+    /// such as bytes, threads or iterations of loops.
     #[error("{what} is too large for {device}: at most {expected}, got {actual}")]
     TooLarge {
         /// What exceeds the limit.

@@ -146,8 +146,8 @@ pub struct Limits {
     pub staging_bytes: u64,
     /// The limit for loop iterations of one thread in a launch, including nested loops, if there is one. Beyond it,
     /// Mesa's llvmpipe silently ends all loops. Launches that may exceed it are refused
-    /// ([`Kernel::launch`](crate::Kernel::launch)).
-    pub loop_turns: Option<u32>,
+    /// ([`Kernel::launch`](crate::author::Kernel::launch)).
+    pub loop_iterations: Option<u32>,
 }
 
 /// Optional abilities of a device.

@@ -63,7 +63,7 @@ impl<P: Params> Kernel<P> {
     }
 
     /// Returns whether the loops of a thread fit into the iterations that the device allows with these parameters
-    /// ([`Limits::loop_turns`](crate::Limits::loop_turns)). Call this before splitting work into launches.
+    /// ([`Limits::loop_iterations`](crate::Limits::loop_iterations)). Call this before splitting work into launches.
     pub fn fits(&self, params: &P) -> bool {
         self.expect_fits(params).is_ok()
     }
@@ -72,7 +72,7 @@ impl<P: Params> Kernel<P> {
     ///
     /// # Errors
     /// [`Error::TooLarge`] if the loops of a thread may take more iterations than
-    /// [`Limits::loop_turns`](crate::Limits::loop_turns).
+    /// [`Limits::loop_iterations`](crate::Limits::loop_iterations).
     pub fn expect_fits(&self, params: &P) -> Result<()> {
         self.spec.expect_fits(&self.device, params)
     }
@@ -83,8 +83,8 @@ impl<P: Params> Kernel<P> {
     /// - [`Error::WrongDevice`] if a buffer or the queue is of another device.
     /// - [`Error::Arguments`] if `args` differ from the declaration in number or access.
     /// - [`Error::Unaligned`] if a view is not whole words of its binding
-    ///   ([`Binding::binding_type`](crate::Binding::binding_type)), other than at the end of its buffer.
-    ///   [`BindingType::Bytes`](crate::BindingType::Bytes) takes any view.
+    ///   ([`Binding::binding_type`](crate::author::Binding::binding_type)), other than at the end of its buffer.
+    ///   [`BindingType::Bytes`](crate::author::BindingType::Bytes) takes any view.
     /// - [`Error::SecretInput`] if one of the buffers is secret and a written one is public. [`View::declassify`]
     ///   permits it.
     /// - [`Error::TooLarge`] if the loops of a thread may take more iterations than the device allows, or for too many
@@ -178,16 +178,16 @@ impl KernelSpec {
     /// The kernel need not be compiled for it yet.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if they may take more than [`Limits::loop_turns`](crate::Limits::loop_turns).
+    /// [`Error::TooLarge`] if they may take more than [`Limits::loop_iterations`](crate::Limits::loop_iterations).
     pub fn expect_fits<P: Params>(&self, device: &Device, params: &P) -> Result<()> {
         let info = device.info();
-        let (Some(limit), Some(turns)) = (info.limits.loop_turns, &self.turns) else { return Ok(()) };
-        let (limit, actual) = (limit.into(), turns(bytemuck::bytes_of(params)));
+        let (Some(limit), Some(iterations)) = (info.limits.loop_iterations, &self.iterations) else { return Ok(()) };
+        let (limit, actual) = (limit.into(), iterations(bytemuck::bytes_of(params)));
         if actual <= limit {
             return Ok(());
         }
         Err(Error::TooLarge {
-            what: "the work of one thread, in turns of its loops,",
+            what: "the work of one thread, in iterations of its loops,",
             device: info.id,
             expected: limit,
             actual,

@@ -5,7 +5,7 @@ use std::{fmt, sync::OnceLock};
 /// A value that is made at its first use, where making it can fail.
 ///
 /// ```
-/// use evariste_backend::{Device, Error, Lazy};
+/// use evariste_backend::{author::Lazy, Device, Error};
 ///
 /// # fn main() -> Result<(), Error> {
 /// let table = Lazy::default();

@@ -62,10 +62,6 @@ pub use secrecy::Secrecy;
 pub use transfer::Download;
 pub use view::{View, ViewMut};
 
-// The crates of the workspace, which are authors all of them, take these from here.
-#[doc(hidden)]
-pub use author::*;
-
 /// The interface for authors of kernels, plans and backends. It is exempt from semantic versioning: any release may
 /// change it.
 ///
@@ -90,7 +86,7 @@ pub mod author {
         params::{Constant, ParamField, ParamType, Params},
         queue::Ready,
         span::{Span, SpanMut},
-        spec::{CpuBody, KernelSpec, Language, loop_turns},
+        spec::{CpuBody, KernelSpec, Language, loop_iterations},
         zeroize::{Wiped, zeroize_vec},
     };
 }

@@ -116,9 +116,9 @@ macro_rules! params {
         unsafe impl $crate::bytemuck::Pod for $name {}
 
         // SAFETY: these are the fields, which are words.
-        unsafe impl $crate::Params for $name {
-            const FIELDS: &'static [$crate::ParamField] =
-                &[$($crate::ParamField::of::<$type>(stringify!($field))),*];
+        unsafe impl $crate::author::Params for $name {
+            const FIELDS: &'static [$crate::author::ParamField] =
+                &[$($crate::author::ParamField::of::<$type>(stringify!($field))),*];
         }
 
         const _: () = assert!($crate::is_packed::<$name>(), "parameters are 32-bit words, without attributes that change this");
@@ -129,7 +129,7 @@ macro_rules! params {
 pub type Constant = (&'static str, u32);
 
 /// Declares constants that the host and kernels share, such as bits of a parameter: a module of `u32` constants, with
-/// the list `ALL` for [`KernelSpec::constants`](crate::KernelSpec::constants).
+/// the list `ALL` for [`KernelSpec::constants`](crate::author::KernelSpec::constants).
 ///
 /// ```
 /// evariste_backend::constants! {
@@ -152,7 +152,7 @@ macro_rules! constants {
             $($(#[$doc])* pub(crate) const $name: u32 = $value;)*
 
             /// All of them, by name.
-            pub(crate) const ALL: &[$crate::Constant] = &[$((stringify!($name), $name)),*];
+            pub(crate) const ALL: &[$crate::author::Constant] = &[$((stringify!($name), $name)),*];
         }
     };
 }

@@ -27,7 +27,7 @@ type CpuFn = dyn for<'a> Fn(&[u8], &'a mut [CpuArg<'a>]) + Send + Sync;
 
 type SourceFn = dyn Fn(Language) -> String + Send + Sync;
 
-type TurnsFn = dyn Fn(&[u8]) -> u64 + Send + Sync;
+type IterationsFn = dyn Fn(&[u8]) -> u64 + Send + Sync;
 
 /// The CPU body of a kernel. One call does the whole launch, on all cores.
 #[derive(Clone)]
@@ -57,9 +57,9 @@ impl CpuBody {
 }
 
 /// Returns an upper bound for the iterations of a loop that runs `count` times, with `body` iterations of inner loops
-/// each time. Use it for [`KernelSpec::turns`]. The last check of the condition is one more, and compilers were seen
+/// each time. Use it for [`KernelSpec::iterations`]. The last check of the condition is one more, and compilers were seen
 /// to add another.
-pub const fn loop_turns(count: u64, body: u64) -> u64 {
+pub const fn loop_iterations(count: u64, body: u64) -> u64 {
     count.saturating_mul(body.saturating_add(1)).saturating_add(2)
 }
 
@@ -100,7 +100,7 @@ pub struct KernelSpec {
     /// The body for the CPU.
     pub cpu: CpuBody,
     source: Arc<SourceFn>,
-    pub(crate) turns: Option<Arc<TurnsFn>>,
+    pub(crate) iterations: Option<Arc<IterationsFn>>,
 }
 
 impl KernelSpec {
@@ -128,7 +128,7 @@ impl KernelSpec {
             constants: Vec::new(),
             cpu: CpuBody::new(bindings, cpu),
             source: Arc::new(source),
-            turns: None,
+            iterations: None,
         }
     }
 
@@ -166,15 +166,15 @@ impl KernelSpec {
     /// # Panics
     /// If the fields of `P` are not those that the kernel declares.
     #[must_use]
-    pub fn turns<P: Params>(mut self, turns: impl Fn(&P) -> u64 + Send + Sync + 'static) -> Self {
+    pub fn iterations<P: Params>(mut self, iterations: impl Fn(&P) -> u64 + Send + Sync + 'static) -> Self {
         assert_eq!(P::FIELDS, self.params, "parameters of kernel {}", self.name);
-        self.turns = Some(Arc::new(move |params| turns(&bytemuck::pod_read_unaligned(params))));
+        self.iterations = Some(Arc::new(move |params| iterations(&bytemuck::pod_read_unaligned(params))));
         self
     }
 
-    /// Returns whether the kernel declares a bound for its loop iterations ([`KernelSpec::turns`]).
-    pub fn declares_turns(&self) -> bool {
-        self.turns.is_some()
+    /// Returns whether the kernel declares a bound for its loop iterations ([`KernelSpec::iterations`]).
+    pub fn declares_iterations(&self) -> bool {
+        self.iterations.is_some()
     }
 
     /// Returns the size of the parameters in bytes.

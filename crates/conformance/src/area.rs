@@ -5,8 +5,8 @@ use evariste::backend::Device;
 use libtest_mimic::Trial;
 
 use crate::{
-    Add, Named, Outcome,
     freed::Freed,
+    harness::{Add, Named, Outcome},
     launches::{Exception, KernelGroup},
     loops::Divided,
     misplaced::Plan,
@@ -35,7 +35,7 @@ pub(crate) struct Area {
     pub(crate) ordered: &'static [Named],
     /// Trials with lengths around 2³².
     pub(crate) boundaries: &'static [Named],
-    /// Operations that devices with few turns of loops divide.
+    /// Operations that devices with few iterations of loops divide.
     pub(crate) divided: &'static [Divided],
     /// Does what compiles nothing once plans are prepared.
     pub(crate) prepared: Option<fn(&Device) -> Outcome>,

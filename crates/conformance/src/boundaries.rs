@@ -4,7 +4,8 @@
 use evariste::backend::{Error, Result};
 
 use crate::{
-    Outcome, expect,
+    expect::expect,
+    harness::Outcome,
     null_device::{Launch, NullDevice},
 };
 

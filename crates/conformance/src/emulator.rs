@@ -1,10 +1,10 @@
 //! The CUDA sources on the host: the trials of a device that runs them without a GPU.
 
-use evariste::backend::Error;
+use evariste::backend::{Device, Error};
 use evariste_emulator::{Arithmetic, device};
 use libtest_mimic::Trial;
 
-use crate::Case;
+use crate::harness::Case;
 
 /// What runs with the arithmetic of GPUs: the launches of all kernels, over a field and a curve of each shape, at few
 /// sizes, and what is not among these. Of long fields only some transforms: a multiplication takes microseconds here.
@@ -47,15 +47,11 @@ const NOT_EMULATED: [&str; 5] = [
     "unsorted_keys",
     "sort_with_false_counts",
     "aes::pinned_memory",
-    "aes::crossovers",
+    "aes::cpu_thresholds",
 ];
 
-/// The trials of the CUDA sources on the host, named `emulator::…` with the arithmetic of GPUs and
-/// `emulator-portable::…` with the portable one. Every launch is checked for races, bounds and undefined behaviour.
-///
-/// # Errors
-/// [`Error::Unavailable`] without a compiler; the reason says which it takes.
-pub fn emulator() -> Result<Vec<Trial>, Error> {
+/// The trials of the CUDA sources on the host, of all that `suite` gives for a device and a name.
+pub(crate) fn trials(suite: fn(&Device, &str) -> Vec<Case>) -> Result<Vec<Trial>, Error> {
     let mut trials = Vec::new();
     for (label, arithmetic, wanted) in
         [("emulator", Arithmetic::CarryFlag, &CARRY_FLAG[..]), ("emulator-portable", Arithmetic::Portable, &PORTABLE)]
@@ -76,7 +72,7 @@ pub fn emulator() -> Result<Vec<Trial>, Error> {
                 crate::prepared::check(&evariste_emulator::device(arithmetic)?, &["msm"]).map(drop)
             }));
         }
-        trials.extend(crate::named(&device, label).into_iter().filter(is_wanted).map(Case::trial));
+        trials.extend(suite(&device, label).into_iter().filter(is_wanted).map(Case::trial));
     }
     Ok(trials)
 }

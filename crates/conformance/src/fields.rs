@@ -3,6 +3,10 @@
 use ark_ff::{Fp2, Fp2Config, Fp64, Fp256, Fp768, MontBackend, MontFp, SmallFp};
 use evariste::field::small::Goldilocks;
 
+/// Whether trials run over every field and curve, and not over one of each shape alone. What is left out is compiled,
+/// as far as types go, but for no field.
+pub const EVERY_FIELD: bool = cfg!(feature = "every-field");
+
 /// 2^16 − 15: half a limb.
 #[derive(ark_ff::MontConfig)]
 #[modulus = "65521"]

@@ -20,11 +20,13 @@ use evariste::{
 use libtest_mimic::Failed;
 
 use crate::{
-    AREAS, DeviceTrials, Outcome, expect,
+    devices::is_emulated,
+    expect::expect,
+    harness::{DeviceTrials, Outcome},
     heap::{self, WORD},
-    is_emulated,
     recorder::Recorder,
     samples::samples,
+    trials::AREAS,
 };
 
 /// Elements: several chunks of a reduction, and tiles of a prefix sum.

@@ -11,13 +11,19 @@ use std::{
 
 use ark_bls12_381::Fr;
 use evariste::backend::{
-    Backend, Buffer, Device, DeviceInfo, Dispatch, Event, Executable, HostBuffer, KernelSpec, Memory, Pending,
-    QueueHandle, Result, Secrecy, Span, SpanMut, Stats, Transfer,
+    Buffer, Device, DeviceInfo, Event, HostBuffer, Pending, Result, Secrecy, Stats, Transfer,
+    author::{Backend, Dispatch, Executable, KernelSpec, Memory, QueueHandle, Span, SpanMut},
 };
 use evariste::field::{Expression, Mont, Vector};
 use libtest_mimic::{Failed, Trial};
 
-use crate::{Named, Outcome, expect, recorder::Recorder, samples::samples, secrecy};
+use crate::{
+    expect::expect,
+    harness::{Named, Outcome},
+    recorder::Recorder,
+    samples::samples,
+    secrecy,
+};
 
 pub(crate) fn common() -> impl Iterator<Item = Trial> {
     let trials: [Named; 2] = [("false_limits", false_limits), ("handles_that_call_back", handles_that_call_back)];
@@ -34,7 +40,7 @@ const LIES: [Lie; 9] = [
     ("bytes of the cache", |info, x| info.limits.cache_bytes = x),
     ("threads of a workgroup", |info, x| info.limits.workgroup_threads = x as u32),
     ("bytes of staging memory", |info, x| info.limits.staging_bytes = x),
-    ("turns of loops", |info, x| info.limits.loop_turns = Some(x as u32)),
+    ("iterations of loops", |info, x| info.limits.loop_iterations = Some(x as u32)),
     ("bytes of memory", |info, x| info.memory_bytes = Some(x)),
     ("units", |info, x| info.parallelism = x as u32),
 ];

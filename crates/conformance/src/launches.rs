@@ -15,7 +15,8 @@ use std::{
 };
 
 use evariste::backend::{
-    Backend, Binding, BindingType, CpuArg, Device, DeviceInfo, Error, Executable, Kernel, KernelSpec, Kind, Language,
+    Device, DeviceInfo, Error, Kind,
+    author::{Backend, Binding, BindingType, CpuArg, Executable, Kernel, KernelSpec, Language},
     params,
 };
 use evariste::curve::Points;
@@ -25,8 +26,13 @@ use evariste::ntt::Ntt;
 use libtest_mimic::{Failed, Trial};
 
 use crate::{
-    AREAS, Add, Case, DeviceTrials, EVERY_FIELD, Outcome, expect, expect_equal, expect_error, is_emulated,
-    recorder::Recorder, sizes, timed,
+    devices::is_emulated,
+    expect::{expect, expect_equal, expect_error},
+    fields::EVERY_FIELD,
+    harness::{Add, Case, DeviceTrials, Outcome, timed},
+    recorder::Recorder,
+    sizes,
+    trials::AREAS,
 };
 
 /// Some kernels, and trials that launch them.

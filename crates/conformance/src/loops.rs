@@ -1,4 +1,4 @@
-//! Devices that end the loops of a thread after some turns: work is divided into launches that stay below, or refused,
+//! Devices that end the loops of a thread after some iterations: work is divided into launches that stay below, or refused,
 //! and never comes out wrong.
 
 use std::sync::Arc;
@@ -6,7 +6,11 @@ use std::sync::Arc;
 use ark_bls12_381::Fr;
 use ark_ff::Field;
 use evariste::{
-    backend::{Arg, Binding, BindingType, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, params},
+    backend::{
+        Buffer, Device, Error,
+        author::{Arg, Binding, BindingType, CpuArg, Kernel, KernelSpec, Language},
+        params,
+    },
     field::{Expression, Mont, Vector},
     ntt::{Ntt, NttConfig, Twiddles},
     sumcheck::{self, Blake3Transcript, Statement, Sumcheck},
@@ -14,12 +18,16 @@ use evariste::{
 use libtest_mimic::Failed;
 
 use crate::{
-    AREAS, DeviceTrials, Outcome, expect, expect_equal, expect_error, expect_same, garbage, recorder::Recorder,
+    devices::garbage,
+    expect::{expect, expect_equal, expect_error, expect_same},
+    harness::{DeviceTrials, Outcome},
+    recorder::Recorder,
     samples::samples,
+    trials::AREAS,
 };
 
 pub(crate) fn add(trials: &mut DeviceTrials<'_>) {
-    trials.add("turns", turns);
+    trials.add("iterations", iterations);
     for &(name, least, run) in AREAS.iter().flat_map(|area| area.divided) {
         trials.add_with(&format!("divided::{name}"), move |device| divided(device, least, run));
     }
@@ -36,7 +44,7 @@ params! {
 }
 
 impl Params {
-    fn turns(self) -> u64 {
+    fn iterations(self) -> u64 {
         (u64::from(self.inner) + 2) * u64::from(self.outer) + 1
     }
 
@@ -49,7 +57,7 @@ impl Params {
 fn spec() -> KernelSpec {
     let source = |language| match language {
         Language::Cuda => {
-            "extern \"C\" __global__ void turns(const Params params, uint32_t* out) {\n\
+            "extern \"C\" __global__ void iterations(const Params params, uint32_t* out) {\n\
              if (blockIdx.x * blockDim.x + threadIdx.x > 0) return;\n\
              uint32_t x = 1;\n\
              for (uint32_t i = 0; i < params.outer; i++) {\n\
@@ -58,7 +66,7 @@ fn spec() -> KernelSpec {
         }
         Language::Wgsl { .. } => {
             "@compute @workgroup_size(THREADS)\n\
-             fn turns(@builtin(global_invocation_id) id: vec3<u32>) {\n\
+             fn iterations(@builtin(global_invocation_id) id: vec3<u32>) {\n\
              if (id.x + id.y + id.z > 0u) { return; }\n\
              var x = 1u;\n\
              for (var i = 0u; i < params.outer; i++) {\n\
@@ -68,17 +76,17 @@ fn spec() -> KernelSpec {
     };
     let body = |params: &Params, out: &mut CpuArg<'_>| out.write::<u32>()[0] = params.result();
     let bindings = Binding::write("out", BindingType::U32);
-    KernelSpec::new("turns", "of two loops", bindings, body, move |language| source(language).to_owned())
+    KernelSpec::new("iterations", "of two loops", bindings, body, move |language| source(language).to_owned())
         .threads(64)
-        .turns(|params: &Params| params.turns())
+        .iterations(|params: &Params| params.iterations())
 }
 
-/// All turns that a device says it has are done; with more, a launch is refused.
-fn turns(device: &Device) -> Outcome {
+/// All iterations that a device says it has are done; with more, a launch is refused.
+fn iterations(device: &Device) -> Outcome {
     const INNER: u32 = 100;
 
     let kernel = Kernel::<Params>::new(device, spec())?;
-    let limit = device.info().limits.loop_turns;
+    let limit = device.info().limits.loop_iterations;
     let most = (limit.unwrap_or(200_000) - 1) / (INNER + 2);
     let run = |params: Params| -> Result<u32, Error> {
         let mut out = garbage::<u32>(device, 1)?;
@@ -88,36 +96,37 @@ fn turns(device: &Device) -> Outcome {
     };
     for outer in [0, 1, most / 2, most] {
         let params = Params { outer, inner: INNER };
-        expect_equal(&format!("{outer} times {INNER} turns"), &run(params)?, &params.result())?;
+        expect_equal(&format!("{outer} times {INNER} iterations"), &run(params)?, &params.result())?;
     }
     let more = Params { outer: most + 1, inner: INNER };
     match limit {
-        None => expect_equal("more turns", &run(more)?, &more.result()),
+        None => expect_equal("more iterations", &run(more)?, &more.result()),
         Some(limit) => {
-            expect("more turns do not fit", !kernel.fits(&more))?;
-            let (limit, what) = (limit.into(), "the work of one thread, in turns of its loops,");
-            let expected = Error::TooLarge { what, device: device.info().id, expected: limit, actual: more.turns() };
-            expect_equal("more turns", &expect_error("more turns", run(more))?, &expected)
+            expect("more iterations do not fit", !kernel.fits(&more))?;
+            let (limit, what) = (limit.into(), "the work of one thread, in iterations of its loops,");
+            let expected =
+                Error::TooLarge { what, device: device.info().id, expected: limit, actual: more.iterations() };
+            expect_equal("more iterations", &expect_error("more iterations", run(more))?, &expected)
         }
     }
 }
 
-/// A name, turns that must do, and what is tried.
+/// A name, iterations that must do, and what is tried.
 pub(crate) type Divided = (&'static str, u32, fn(&Device) -> Outcome);
 
 /// The device as one that ends loops earlier.
-fn impatient(device: &Device, turns: u32) -> Device {
-    Device::unregistered(Recorder::impatient(device, turns) as Arc<_>)
+fn impatient(device: &Device, iterations: u32) -> Device {
+    Device::unregistered(Recorder::impatient(device, iterations) as Arc<_>)
 }
 
-/// With as few turns as `least`, work is done in more launches; with fewer, it is done or refused.
+/// With as few iterations as `least`, work is done in more launches; with fewer, it is done or refused.
 fn divided(device: &Device, least: u32, run: fn(&Device) -> Outcome) -> Outcome {
-    for turns in [least, 100, 10] {
-        let outcome = run(&impatient(device, turns));
-        let refused = |error: &Failed| error.message().is_some_and(|text| text.contains("in turns of its loops"));
+    for iterations in [least, 100, 10] {
+        let outcome = run(&impatient(device, iterations));
+        let refused = |error: &Failed| error.message().is_some_and(|text| text.contains("in iterations of its loops"));
         match outcome {
-            Err(error) if turns == least || !refused(&error) => {
-                return Err(format!("{turns} turns: {}", error.message().unwrap_or("failed")).into());
+            Err(error) if iterations == least || !refused(&error) => {
+                return Err(format!("{iterations} iterations: {}", error.message().unwrap_or("failed")).into());
             }
             _ => {}
         }
@@ -177,8 +186,8 @@ fn whole_or_not_at_all(device: &Device) -> Outcome {
     let transformed = transformed.to_vec()?;
     let raised: Vec<Fr> = a.iter().map(|x| x.pow([0x1234_5678_9abc])).collect();
     let (mut refused, mut done) = (0, 0);
-    for turns in (1..14).map(|log| 1 << log).chain([25, 30, 35, 40]) {
-        let device = &impatient(device, turns);
+    for iterations in (1..14).map(|log| 1 << log).chain([25, 30, 35, 40]) {
+        let device = &impatient(device, iterations);
         let vector = Vector::<Fr>::new(device);
         // Tables are not what is tried.
         let ntt = Ntt::<Fr>::with_config(device, LOG_N, config);
@@ -187,7 +196,7 @@ fn whole_or_not_at_all(device: &Device) -> Outcome {
             let outcome = run(&mut data);
             let expected = if outcome.is_ok() { expected } else { &a[..] };
             *if outcome.is_ok() { &mut done } else { &mut refused } += 1;
-            expect_same(&format!("{what} in {turns} turns: {outcome:?}"), &data.to_vec()?, expected)
+            expect_same(&format!("{what} in {iterations} iterations: {outcome:?}"), &data.to_vec()?, expected)
         };
         check("powers", &raised, &|data| Ok(vector.pow_assign(data, [0x1234_5678_9abc])?))?;
         if let Ok(ntt) = &ntt {

@@ -1,11 +1,20 @@
 //! Plans of one device on a queue of another one: each call is refused before anything is uploaded, copied or launched.
 
-use std::{fmt::Display, result, sync::Arc};
+use std::{
+    fmt::{Debug, Display},
+    result,
+    sync::Arc,
+};
 
 use evariste::backend::{Device, Queue};
 use libtest_mimic::Trial;
 
-use crate::{AREAS, Outcome, expect, recorder::Recorder};
+use crate::{
+    expect::{expect, expect_same},
+    harness::Outcome,
+    recorder::Recorder,
+    trials::AREAS,
+};
 
 /// A plan by its name, and a call of it.
 pub(crate) type Plan = (&'static str, fn(&Misplaced) -> Outcome);
@@ -35,10 +44,22 @@ impl Misplaced {
         let error = call().err().map(|error| error.to_string());
         expect(
             &format!("{error:?} names another device: it"),
-            error.is_some_and(|text| text.contains(" belongs to ")),
+            error.is_some_and(|text| text.contains(" belongs to ") && !text.contains("another backend")),
         )?;
         let is_unwritten = self.recorders.iter().all(|recorder| recorder.written().is_empty());
         expect("a refused call has written nothing: it", is_unwritten)
+    }
+
+    /// [`Misplaced::refuses`] for a call on a slice, which stays as it is.
+    #[track_caller]
+    pub(crate) fn refuses_slice<X: Copy + PartialEq + Debug, T, E: Display>(
+        &self,
+        slice: &[X],
+        call: impl FnOnce(&mut [X]) -> result::Result<T, E>,
+    ) -> Outcome {
+        let mut data = slice.to_vec();
+        self.refuses(|| call(&mut data))?;
+        expect_same("the slice of a refused call", &data, slice)
     }
 }
 

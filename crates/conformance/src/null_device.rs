@@ -20,14 +20,17 @@ use std::{
 
 use bytemuck::Pod;
 use evariste::backend::{
-    Access, Backend, Device, DeviceId, DeviceInfo, Dispatch, Error, Event, Executable, Features, HostBuffer,
-    HostMemory, KernelSpec, Kind, Limits, Memory, Pending, QueueHandle, Result, Secrecy, Span, SpanMut, Stats,
+    Device, DeviceId, DeviceInfo, Error, Event, Features, HostBuffer, Kind, Limits, Pending, Result, Secrecy, Stats,
     Transfer,
+    author::{Access, Backend, Dispatch, Executable, HostMemory, KernelSpec, Memory, QueueHandle, Span, SpanMut},
 };
 
 use libtest_mimic::{Failed, Trial};
 
-use crate::{Outcome, expect, expect_equal, expect_same};
+use crate::{
+    expect::{expect, expect_equal, expect_same},
+    harness::Outcome,
+};
 
 /// Bytes of an allocation up to which it keeps what the host writes.
 pub(crate) const KEPT: u64 = 1 << 20;
@@ -174,7 +177,7 @@ impl NullDevice {
                 cache_bytes: 50 << 20,
                 workgroup_threads: 1024,
                 staging_bytes: 16 << 20,
-                loop_turns: None,
+                loop_iterations: None,
             },
             features: Features { int64: true, queues: true, forward_progress: true, software: false },
         })

@@ -13,12 +13,12 @@ use std::{
 };
 
 use evariste::backend::{
-    Access, Backend, Device, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Memory, Pending,
-    PendingCopy, Queue, QueueHandle, Result, Secrecy, Span, SpanMut, Stats, Transfer,
+    Device, DeviceInfo, Error, Event, HostBuffer, Pending, Queue, Result, Secrecy, Stats, Transfer,
+    author::{Access, Backend, Dispatch, Executable, KernelSpec, Memory, PendingCopy, QueueHandle, Span, SpanMut},
 };
 use libtest_mimic::Trial;
 
-use crate::Outcome;
+use crate::harness::Outcome;
 
 /// For each queue, up to which of its times something is ordered behind it.
 type Clock = BTreeMap<usize, u64>;

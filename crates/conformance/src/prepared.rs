@@ -8,7 +8,11 @@ use std::sync::{
 use evariste::backend::{Device, Kind};
 use libtest_mimic::Failed;
 
-use crate::{AREAS, Outcome, expect, expect_equal};
+use crate::{
+    expect::{expect, expect_equal},
+    harness::Outcome,
+    trials::AREAS,
+};
 
 /// Checks a device that nobody else uses meanwhile, and tells what it compiled. Areas whose kernels take minutes there
 /// are left out.

@@ -11,8 +11,8 @@ use std::{
 };
 
 use evariste::backend::{
-    Access, Backend, Device, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec, Kind, Memory,
-    Pending, QueueHandle, Result, Secrecy, Span, SpanMut, Stats, Transfer,
+    Device, DeviceInfo, Error, Event, HostBuffer, Kind, Pending, Result, Secrecy, Stats, Transfer,
+    author::{Access, Backend, Dispatch, Executable, KernelSpec, Memory, QueueHandle, Span, SpanMut},
 };
 
 /// Workgroups of the smallest and of the largest launch.
@@ -110,10 +110,10 @@ impl Recorder {
         Device::unregistered(Self::with_info(below, info, &[]))
     }
 
-    /// A device that allows the loops of a thread `turns` turns.
-    pub(crate) fn impatient(below: &Device, turns: u32) -> Arc<Self> {
+    /// A device that allows the loops of a thread `iterations` iterations.
+    pub(crate) fn impatient(below: &Device, iterations: u32) -> Arc<Self> {
         let mut info = below.info().clone();
-        info.limits.loop_turns = Some(turns);
+        info.limits.loop_iterations = Some(iterations);
         Self::with_info(below, info, &[])
     }
 

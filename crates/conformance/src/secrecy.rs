@@ -20,15 +20,17 @@ use std::{
 
 use ark_bls12_381::Fr;
 use evariste::{
-    backend::{Arg, Buffer, Device, Element, Kind, Secrecy, Transfer},
+    backend::{Buffer, Device, Element, Kind, Secrecy, Transfer, author::Arg},
     field::{Mont, Vector},
 };
 use libtest_mimic::{Failed, Trial};
 
 use crate::{
-    AREAS, DeviceTrials, Outcome, expect, expect_equal,
+    expect::{expect, expect_equal},
+    harness::{DeviceTrials, Outcome},
     recorder::{Allocation, Recorder},
     samples::samples,
+    trials::AREAS,
 };
 
 /// Elements: several chunks of a reduction, and tiles of a prefix sum.

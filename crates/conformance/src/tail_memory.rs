@@ -11,8 +11,8 @@ use std::{
 };
 
 use evariste::backend::{
-    Access, Arg, Backend, Buffer, Device, DeviceInfo, Dispatch, Error, Event, Executable, HostBuffer, KernelSpec,
-    Language, Memory, Pending, Queue, QueueHandle, Result, Secrecy, Span, SpanMut, Stats, Transfer,
+    Buffer, Device, DeviceInfo, Error, Event, HostBuffer, Pending, Queue, Result, Secrecy, Stats, Transfer,
+    author::{Access, Arg, Backend, Dispatch, Executable, KernelSpec, Language, Memory, QueueHandle, Span, SpanMut},
 };
 
 /// Bytes that are missing: those before one MiB before 2^36.

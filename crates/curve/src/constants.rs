@@ -8,7 +8,7 @@ use ark_ec::AffineRepr;
 use ark_ff::{AdditiveGroup, BigInteger, Field, PrimeField};
 use evariste_backend::Device;
 
-use crate::{DeviceCurve, point};
+use crate::{device_curve::DeviceCurve, point};
 
 /// A constant of a curve's configuration that operations rely on and that does not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

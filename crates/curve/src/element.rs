@@ -7,7 +7,7 @@ use ark_ec::{
 use ark_ff::{Field, Zero};
 use evariste_backend::{Element, Result};
 
-use crate::{DeviceCurve, point};
+use crate::{device_curve::DeviceCurve, point};
 use evariste_field::{DeviceField, expect_stored};
 
 /// A point (x, y) in affine form, as an element of a buffer, with both coordinates in Montgomery form.

@@ -3,7 +3,7 @@
 use ark_ff::Field;
 use evariste_field::{DeviceField, ifma, invert};
 
-use crate::{DeviceCurve, point};
+use crate::{device_curve::DeviceCurve, point};
 
 /// Computes `out[i] = a[i] + b[i]` for any points in device form. Each addition takes 5M + 1S, and all share one
 /// inversion. The function runs on one core, in lanes of the base field. `scratch` is memory to work in.
@@ -11,7 +11,7 @@ use crate::{DeviceCurve, point};
 /// # Panics
 /// If the lengths do not fit each other, or are not those of a multiple of [`ifma::STEP`] points.
 pub fn add_affine<C: DeviceCurve>(
-    lanes: &ifma::Field,
+    lanes: &ifma::Montgomery52,
     (a, b): (&[u32], &[u32]),
     out: &mut [u32],
     scratch: &mut Vec<u32>,

@@ -1,7 +1,7 @@
 //! The operations on points: for each its name in the sources, its types, and its body on the CPU.
 
 use crate::{
-    DeviceCurve,
+    device_curve::DeviceCurve,
     point::{self, load, store},
     source::Form,
 };

@@ -7,7 +7,7 @@ use std::array;
 use ark_ff::{AdditiveGroup, Field, Zero};
 use evariste_field::DeviceField;
 
-use crate::DeviceCurve;
+use crate::device_curve::DeviceCurve;
 
 type Base<C> = <C as ark_ec::CurveConfig>::BaseField;
 /// The coordinates of an affine point: x, y.

@@ -4,11 +4,14 @@ use std::{fmt, sync::Arc};
 
 #[cfg(doc)]
 use evariste_backend::Error;
-use evariste_backend::{Arg, Device, Element, KernelSpec, LazyKernel, Queue, Result, View, ViewMut};
+use evariste_backend::{
+    Device, Element, Queue, Result, View, ViewMut,
+    author::{Arg, KernelSpec, LazyKernel},
+};
 use evariste_primitives::{GatherScatter, checked_len};
 
 use crate::{
-    DeviceCurve,
+    device_curve::DeviceCurve,
     element::{AffinePoint, Jacobian, Xyzz},
     operation::{Divide, Map},
     points::kernels::{DivideParams, MapParams, MulParams, THREADS, divide_spec, map_spec, mul_spec},

@@ -3,9 +3,9 @@
 //! In both languages a kernel sees the types `Affine`, `Xyzz` and `Jacobian`. Names of functions start with the type of
 //! the result in lower case, such as `xyzz_add_affine(a, b)`: see `cuda/curve/points.cuh`.
 
-use evariste_backend::{Access, Binding, BindingType};
+use evariste_backend::author::{Access, Binding, BindingType};
 
-use crate::DeviceCurve;
+use crate::device_curve::DeviceCurve;
 use evariste_field::{DeviceField, source};
 
 /// The form that points have on devices.
@@ -105,9 +105,9 @@ pub const fn wgsl_affine_addition() -> &'static str {
 /// in Jacobian form takes 19, with the tangent for equal points.
 const PRODUCTS: u64 = 20;
 
-/// Returns the most turns of loops that an operation on one or two points takes in WGSL, divisions left out.
-pub fn turns<C: DeviceCurve>() -> u64 {
-    PRODUCTS * source::turns::mul::<C::BaseField>()
+/// Returns the most loop iterations that an operation on one or two points takes in WGSL, divisions left out.
+pub fn iterations<C: DeviceCurve>() -> u64 {
+    PRODUCTS * source::iterations::mul::<C::BaseField>()
 }
 
 /// A function without arguments that gives a constant. It is read as an element of a buffer would be, so that it does

@@ -16,7 +16,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use evariste_backend::{Access, CpuArg, Error, KernelSpec, Kind, Result};
+use evariste_backend::{
+    Error, Kind, Result,
+    author::{Access, CpuArg, KernelSpec},
+};
 use libloading::Symbol;
 
 use crate::{Arithmetic, POISON};

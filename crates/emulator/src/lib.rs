@@ -8,9 +8,12 @@ use std::{
 };
 
 use evariste_backend::{
-    Arg, Backend, Binding, Compilations, CpuArg, Device, DeviceInfo, Dispatch, Error, Event, Executable, Features,
-    HostBuffer, KernelSpec, Limits, Memory, Observer, Origin, Pending, QueueHandle, Result, Secrecy, Span, SpanMut,
-    Stats, Transfer,
+    Device, DeviceInfo, Error, Event, Features, HostBuffer, Limits, Observer, Origin, Pending, Result, Secrecy, Stats,
+    Transfer,
+    author::{
+        Arg, Backend, Binding, Compilations, CpuArg, Dispatch, Executable, KernelSpec, Memory, QueueHandle, Span,
+        SpanMut,
+    },
 };
 
 use compiler::{Compiler, Library};
@@ -45,7 +48,7 @@ pub fn device(arithmetic: Arithmetic) -> Result<Device> {
         cache_bytes: 50 << 20,
         workgroup_threads: 1024,
         staging_bytes: 16 << 20,
-        loop_turns: None,
+        loop_iterations: None,
         ..info.limits
     };
     info.features = Features { int64: true, queues: false, forward_progress: true, software: true };

@@ -1,4 +1,8 @@
-use evariste_backend::{Arg, Binding, BindingType, Buffer, Device, Error, Kernel, KernelSpec, params};
+use evariste_backend::{
+    Buffer, Device, Error,
+    author::{Arg, Binding, BindingType, Kernel, KernelSpec},
+    params,
+};
 
 use crate::{Arithmetic, device};
 

@@ -1,6 +1,6 @@
 use std::marker::PhantomData;
 
-use evariste_backend::{Composite, Element, Error, Result};
+use evariste_backend::{Element, Error, Result, author::Composite};
 
 use crate::field::{DeviceField, DevicePrimeField};
 

@@ -2,7 +2,7 @@
 //!
 //! This module is for authors of kernels, and exempt from semantic versioning.
 
-use evariste_backend::Wiped;
+use evariste_backend::author::Wiped;
 use evariste_expression::Slots;
 
 use crate::{
@@ -12,8 +12,8 @@ use crate::{
 
 /// Returns constants for computing in lanes, where a processor has them and elements have the same form on it as on
 /// devices.
-pub fn lanes_of<E: DeviceField>() -> Option<ifma::Field> {
-    if E::LIMBS.is_multiple_of(2) && E::LIMBS >= 8 { ifma::Field::of::<E>() } else { None }
+pub fn lanes_of<E: DeviceField>() -> Option<ifma::Montgomery52> {
+    if E::LIMBS.is_multiple_of(2) && E::LIMBS >= 8 { ifma::Montgomery52::of::<E>() } else { None }
 }
 
 /// Returns an element of a field below, or of `E` itself, as one of `E`: the coefficients that follow are 0.
@@ -38,12 +38,12 @@ pub struct Rows<'a, E: Copy> {
 enum Values<'a, E: Copy> {
     One(Wiped<E>),
     /// As on devices, and computed many at a time: one slot more, for sums.
-    Lanes(Wiped<u32>, &'a ifma::Field),
+    Lanes(Wiped<u32>, &'a ifma::Montgomery52),
 }
 
 impl<'a, E: DeviceField> Rows<'a, E> {
     /// Makes `slots` slots of `stride` rows, all 0. `lanes` come from [`lanes_of`].
-    pub fn new(slots: usize, stride: usize, lanes: Option<&'a ifma::Field>) -> Self {
+    pub fn new(slots: usize, stride: usize, lanes: Option<&'a ifma::Montgomery52>) -> Self {
         let values = match lanes {
             None => Values::One(vec![E::ZERO; slots * stride].into()),
             Some(field) => Values::Lanes(vec![0; (slots + 1) * stride * E::LIMBS].into(), field),

@@ -4,7 +4,7 @@
 //!
 //! A vector register holds one limb of 52 bits of eight elements. A product of eight elements of L limbs is 4 L² + L
 //! multiply-add instructions, without carries between the elements. The code is compiled for these instructions
-//! whatever the target of the program is. [`Field::of`] looks for them at run time.
+//! whatever the target of the program is. [`Montgomery52::of`] looks for them at run time.
 //!
 //! In memory elements keep the device's form, x · 2^(32 `LIMBS`) mod p. A product in lanes is divided by R = 2^(52 L).
 //! One factor of a product is loaded shifted up by 52 L − 32 `LIMBS` bits ([`Lanes::load_factor`]). Or it is a constant
@@ -15,7 +15,7 @@
 //! crate's optimisations apply. Crates that use fields of other sizes compile it for those.
 
 use ark_ff::PrimeField;
-use evariste_backend::{CpuVectors, cpu_vectors};
+use evariste_backend::author::{CpuVectors, cpu_vectors};
 
 use crate::field::{
     DeviceField,
@@ -65,7 +65,7 @@ type Compiled = ();
 /// Holds the constants of a prime field for computing in lanes, on a processor that can. It is of the field that it was
 /// made from alone.
 #[derive(Clone, Debug)]
-pub struct Field {
+pub struct Montgomery52 {
     limbs: usize,
     /// p in limbs of 52 bits, L in all.
     modulus: Vec<u64>,
@@ -93,10 +93,10 @@ pub trait Job {
     ///
     /// # Safety
     /// The processor has these instructions, and `field` has these numbers of limbs.
-    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Field) -> Self::Output;
+    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Montgomery52) -> Self::Output;
 }
 
-impl Field {
+impl Montgomery52 {
     /// Computes the constants of `F`, if it is a prime field of 2 to 24 limbs and the processor has the instructions.
     pub fn of<F: DeviceField>() -> Option<Self> {
         if const { limbs_of::<F>() } == 0 || cpu_vectors() < Some(CpuVectors::Avx512Ifma) {
@@ -167,7 +167,7 @@ impl Field {
     }
 }
 
-impl Field {
+impl Montgomery52 {
     /// Tells whether integers below 2p fit the form in memory.
     pub fn has_room(&self) -> bool {
         let bits = 32 * self.limbs - 1;
@@ -232,7 +232,7 @@ fn usual_jobs(limbs: usize) -> Compiled {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl Field {
+impl Montgomery52 {
     /// Runs a job with the limbs of `F`, the field that this was made from. For the usual numbers of limbs it calls
     /// `usual`, a function whose type names no field. `usual` calls [`run_usual`](Self::run_usual), so the job is
     /// compiled in its own crate.

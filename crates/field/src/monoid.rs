@@ -1,6 +1,6 @@
 use std::marker::PhantomData;
 
-use evariste_backend::{Binding, BindingType, Language};
+use evariste_backend::author::{Binding, BindingType, Language};
 use evariste_primitives::Monoid;
 
 use crate::{element::Mont, field::DeviceField, source};
@@ -52,7 +52,7 @@ unsafe impl<F: DeviceField> Monoid for FieldSum<F> {
         }
     }
 
-    fn turns() -> u64 {
+    fn iterations() -> u64 {
         0
     }
 

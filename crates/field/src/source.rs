@@ -19,7 +19,7 @@ use std::{
 };
 
 use ark_ff::{BigInteger, PrimeField};
-use evariste_backend::{Access, Binding, BindingType};
+use evariste_backend::author::{Access, Binding, BindingType};
 
 use crate::field::{
     DeviceField,
@@ -30,8 +30,8 @@ use crate::field::{
 mod chains;
 mod extension;
 mod inverse;
+pub mod iterations;
 mod limbs29;
-pub mod turns;
 mod wgsl;
 
 pub use wgsl::F_MAC;

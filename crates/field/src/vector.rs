@@ -1,8 +1,9 @@
 use std::{fmt, sync::Arc};
 
 use evariste_backend::{
-    Arg, Binding, BindingList, Buffer, CpuArg, Device, Element, Error, KernelSpec, Language, LazyKernel, Queue, Result,
-    Secrecy, View, ViewMut, Wiped, parallel, params,
+    Buffer, Device, Element, Error, Queue, Result, Secrecy, View, ViewMut,
+    author::{Arg, Binding, BindingList, CpuArg, KernelSpec, Language, LazyKernel, Wiped},
+    parallel, params,
 };
 use evariste_primitives::GatherScatter;
 
@@ -11,7 +12,7 @@ use crate::{
     element::Mont,
     field::DeviceField,
     ifma::{self, Factor},
-    source::{self, binding_type, turns},
+    source::{self, binding_type, iterations},
 };
 
 mod formula;
@@ -427,7 +428,7 @@ fn pointwise_spec<F: DeviceField>(operation: Operation, output: Output) -> Kerne
     let (lanes, sums) = match operation {
         Operation::Add => (None, AddSub::of::<F>(add_sub::Operation::Add)),
         Operation::Sub => (None, AddSub::of::<F>(add_sub::Operation::Sub)),
-        Operation::Mul => (ifma::Field::of::<F>(), None),
+        Operation::Mul => (ifma::Montgomery52::of::<F>(), None),
     };
     let body = move |params: &PointwiseParams,
                      (a, b, out): (&mut CpuArg<'_>, &mut CpuArg<'_>, Option<&mut CpuArg<'_>>)| {
@@ -460,8 +461,10 @@ fn pointwise_spec<F: DeviceField>(operation: Operation, output: Output) -> Kerne
         }
     };
     let variant = variant::<F>(&format!("{operation:?}{}", output.label()));
-    let mul = turns::mul::<F>();
-    KernelSpec::new("pointwise", variant, bindings, body, source).threads(THREADS).turns(move |_: &PointwiseParams| mul)
+    let mul = iterations::mul::<F>();
+    KernelSpec::new("pointwise", variant, bindings, body, source)
+        .threads(THREADS)
+        .iterations(move |_: &PointwiseParams| mul)
 }
 
 fn inverse_spec<F: DeviceField>() -> KernelSpec {
@@ -476,7 +479,7 @@ fn inverse_spec<F: DeviceField>() -> KernelSpec {
             wgsl_kernel::<F>(int64, &bindings, &extra, evariste_shaders::vector::BATCH_INVERSE)
         }
     };
-    let lanes = ifma::Field::of::<F>();
+    let lanes = ifma::Montgomery52::of::<F>();
     let body = move |params: &InverseParams, [a, out]: &mut [CpuArg<'_>; 2]| {
         let limbs = params.len as usize * F::LIMBS;
         if let Some(lanes) = &lanes {
@@ -487,15 +490,15 @@ fn inverse_spec<F: DeviceField>() -> KernelSpec {
         let a = a.read::<u32>();
         for_each_run::<F>(&mut out.write()[..limbs], &|at, out| inverse_run::<F>(&a[at..][..out.len()], out));
     };
-    let (mul, shared) = (turns::mul::<F>(), turns::group_inverse::<F>(threads));
-    let turns = move |params: &InverseParams| {
+    let (mul, shared) = (iterations::mul::<F>(), iterations::group_inverse::<F>(threads));
+    let iterations = move |params: &InverseParams| {
         let run = u64::from(params.len.div_ceil(params.threads.max(1)));
-        turns::repeat(run, mul) + shared + turns::repeat(run, 2 * mul)
+        iterations::repeat(run, mul) + shared + iterations::repeat(run, 2 * mul)
     };
     KernelSpec::new("batch_inverse", variant::<F>("batch"), bindings, body, source)
         .threads(threads)
         .shared_bytes(bytes)
-        .turns(turns)
+        .iterations(iterations)
 }
 
 /// Inverts elements in device form in place, with one inversion for all; zero maps to zero. Three multiplications an
@@ -549,11 +552,11 @@ fn powers_spec<F: DeviceField>() -> KernelSpec {
             }
         });
     };
-    let mul = turns::mul::<F>();
-    let all = turns::repeat(BINARY_POWERS as u64, mul) + turns::repeat(POWERS_RUN as u64, mul);
+    let mul = iterations::mul::<F>();
+    let all = iterations::repeat(BINARY_POWERS as u64, mul) + iterations::repeat(POWERS_RUN as u64, mul);
     KernelSpec::new("powers", variant::<F>("powers"), bindings, body, source)
         .threads(THREADS)
-        .turns(move |_: &PowersParams| all)
+        .iterations(move |_: &PowersParams| all)
 }
 
 /// The data of a kernel from `a` to `out`, or in place: what it binds, and in WGSL how it stores then.

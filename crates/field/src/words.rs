@@ -10,7 +10,7 @@
 use std::fmt;
 
 use bytemuck::Pod;
-use evariste_backend::{CpuVectors, cpu_vectors};
+use evariste_backend::author::{CpuVectors, cpu_vectors};
 
 use self::portable::Portable;
 use crate::field::{DeviceField, arithmetic::Kind};
@@ -134,13 +134,13 @@ pub trait WordField: Copy + fmt::Debug + Send + Sync {
     }
 
     /// A root of unity of order 16 whose powers are much cheaper factors than others. Steps of up to four levels should
-    /// have no other factors between levels: [`WordField::turn_difference`].
-    const TURN: Option<Self::Word> = None;
+    /// have no other factors between levels: [`WordField::shift_difference`].
+    const SHIFT_ROOT: Option<Self::Word> = None;
 
-    /// (u − v) · [`WordField::TURN`]^`TURNS`, `TURNS` below 8, where there is such a root.
+    /// (u − v) · [`WordField::SHIFT_ROOT`]^`SHIFTS`, `SHIFTS` below 8, where there is such a root.
     #[inline(always)]
-    fn turn_difference<const TURNS: usize>(self, u: Self::Lanes, v: Self::Lanes) -> Self::Lanes {
-        debug_assert!(TURNS == 0, "no power is cheap");
+    fn shift_difference<const SHIFTS: usize>(self, u: Self::Lanes, v: Self::Lanes) -> Self::Lanes {
+        debug_assert!(SHIFTS == 0, "no power is cheap");
         self.sub(u, v)
     }
 
@@ -221,7 +221,7 @@ impl Word31 {
 const GOLDILOCKS: u64 = 0xffff_ffff_0000_0001;
 
 /// 2^12, a root of unity of order 16, in the device's form: 2^76 = 2^44 − 2^12.
-const GOLDILOCKS_TURN: u64 = (1 << 44) - (1 << 12);
+const GOLDILOCKS_SHIFT_ROOT: u64 = (1 << 44) - (1 << 12);
 
 /// The field of [`Goldilocks`].
 #[derive(Clone, Copy, Debug)]
@@ -363,21 +363,21 @@ mod tests {
                         (field.mul_factor(field.add_unreduced(u, v), &field.shoup(y)), (a + b) * b),
                         (field.mul(field.add_unreduced(u, v), u), (a + b) * a),
                     ];
-                    let turns = F::TURN.map(|turn| {
-                        let turn = element(turn);
-                        assert!(turn.pow([8]) == -E::ONE);
+                    let shifts = F::SHIFT_ROOT.map(|shift| {
+                        let shift = element(shift);
+                        assert!(shift.pow([8]) == -E::ONE);
                         [
-                            (field.turn_difference::<0>(u, v), a - b),
-                            (field.turn_difference::<1>(u, v), (a - b) * turn),
-                            (field.turn_difference::<2>(u, v), (a - b) * turn.pow([2])),
-                            (field.turn_difference::<3>(u, v), (a - b) * turn.pow([3])),
-                            (field.turn_difference::<4>(u, v), (a - b) * turn.pow([4])),
-                            (field.turn_difference::<5>(u, v), (a - b) * turn.pow([5])),
-                            (field.turn_difference::<6>(u, v), (a - b) * turn.pow([6])),
-                            (field.turn_difference::<7>(u, v), (a - b) * turn.pow([7])),
+                            (field.shift_difference::<0>(u, v), a - b),
+                            (field.shift_difference::<1>(u, v), (a - b) * shift),
+                            (field.shift_difference::<2>(u, v), (a - b) * shift.pow([2])),
+                            (field.shift_difference::<3>(u, v), (a - b) * shift.pow([3])),
+                            (field.shift_difference::<4>(u, v), (a - b) * shift.pow([4])),
+                            (field.shift_difference::<5>(u, v), (a - b) * shift.pow([5])),
+                            (field.shift_difference::<6>(u, v), (a - b) * shift.pow([6])),
+                            (field.shift_difference::<7>(u, v), (a - b) * shift.pow([7])),
                         ]
                     });
-                    let results = results.into_iter().chain(turns.into_iter().flatten());
+                    let results = results.into_iter().chain(shifts.into_iter().flatten());
                     for (lanes, expected) in results {
                         assert!(words(field, lanes).iter().all(|word| element(*word) == expected), "{a}, {b}");
                     }

@@ -2,7 +2,9 @@ use std::{fmt, marker::PhantomData};
 
 use ark_ff::AdditiveGroup;
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result, parallel, params,
+    Buffer, Device, Error, Result,
+    author::{Arg, Binding, CpuArg, Kernel, KernelSpec, Language},
+    parallel, params,
 };
 use evariste_curve::{
     AffinePoint, DeviceCurve, Xyzz, point,
@@ -10,7 +12,7 @@ use evariste_curve::{
 };
 use evariste_field::{
     DeviceField,
-    source::{binding_type, turns},
+    source::{binding_type, iterations},
 };
 
 use crate::THREADS;
@@ -64,8 +66,10 @@ impl<C: DeviceCurve> AddChain<C> {
             });
         };
         let variant = format!("{ADDITIONS} over {}", source::label::<C>());
-        let turns = turns::repeat(ADDITIONS.into(), source::turns::<C>());
-        KernelSpec::new("point_chain", variant, bindings, body, source).threads(THREADS).turns(move |_: &Params| turns)
+        let iterations = iterations::repeat(ADDITIONS.into(), source::iterations::<C>());
+        KernelSpec::new("point_chain", variant, bindings, body, source)
+            .threads(THREADS)
+            .iterations(move |_: &Params| iterations)
     }
 
     /// `out[i]` = the sum of the [`ADDITIONS`] points from `a[i]` on, indices modulo the length, by additions one
@@ -74,7 +78,7 @@ impl<C: DeviceCurve> AddChain<C> {
     /// # Errors
     /// - [`Error::Length`] if lengths differ.
     /// - [`Error::TooLarge`] if a chain has more iterations than the loops of a thread may take
-    ///   ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)).
+    ///   ([`Limits::loop_iterations`](evariste_backend::Limits::loop_iterations)).
     /// - [`Error::WrongDevice`] if a buffer is on another device.
     /// - [`Error::Driver`] if a call of the driver fails.
     /// - [`Error::Lost`] if the device is lost.

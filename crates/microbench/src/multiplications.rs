@@ -1,12 +1,14 @@
 use std::{array, marker::PhantomData};
 
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result, constants, parallel, params,
+    Buffer, Device, Error, Result,
+    author::{Arg, Binding, CpuArg, Kernel, KernelSpec, Language},
+    constants, parallel, params,
 };
 
 use evariste_field::{
     DeviceField, Mont, ifma, shoup_constants,
-    source::{self, binding_type, turns},
+    source::{self, binding_type, iterations},
 };
 
 use crate::THREADS;
@@ -106,7 +108,7 @@ impl<F: DeviceField> MulChain<F> {
             }
         };
         // Lanes have chains of multiplications only.
-        let lanes = ifma::Field::of::<F>().filter(|_| step == Step::Mul);
+        let lanes = ifma::Montgomery52::of::<F>().filter(|_| step == Step::Mul);
         let body = move |params: &Params, [x, w, out]: &mut [CpuArg<'_>; 3]| {
             let limbs = params.len as usize * F::LIMBS;
             if let Some(lanes) = &lanes {
@@ -120,11 +122,11 @@ impl<F: DeviceField> MulChain<F> {
             });
         };
         let variant = format!("{step:?} {MULTIPLICATIONS} over {}", source::label::<F>());
-        let turns = turns::repeat(MULTIPLICATIONS.into(), turns::mul::<F>());
+        let iterations = iterations::repeat(MULTIPLICATIONS.into(), iterations::mul::<F>());
         KernelSpec::new("mul_chain", variant, bindings, body, source)
             .constants(steps::ALL)
             .threads(THREADS)
-            .turns(move |_: &Params| turns)
+            .iterations(move |_: &Params| iterations)
     }
 
     /// Does [`MULTIPLICATIONS`] steps one after the other on each element.
@@ -132,7 +134,7 @@ impl<F: DeviceField> MulChain<F> {
     /// # Errors
     /// - [`Error::Length`] if lengths differ.
     /// - [`Error::TooLarge`] if a chain has more iterations than the loops of a thread may take
-    ///   ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)).
+    ///   ([`Limits::loop_iterations`](evariste_backend::Limits::loop_iterations)).
     /// - [`Error::WrongDevice`] if a buffer is on another device.
     /// - [`Error::Driver`] if a call of the driver fails.
     /// - [`Error::Lost`] if the device is lost.

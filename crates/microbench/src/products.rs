@@ -1,12 +1,14 @@
 use std::marker::PhantomData;
 
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Error, Kernel, KernelSpec, Language, Result, constants, parallel, params,
+    Buffer, Device, Error, Result,
+    author::{Arg, Binding, CpuArg, Kernel, KernelSpec, Language},
+    constants, parallel, params,
 };
 
 use evariste_field::{
     DeviceField, Mont,
-    source::{self, binding_type, turns},
+    source::{self, binding_type, iterations},
 };
 
 constants! {
@@ -156,21 +158,21 @@ impl<F: DeviceField> Products<F> {
             });
         };
         let variant = format!("{place:?}, {sharing:?} over {}", source::label::<F>());
-        let mul = turns::mul::<F>();
-        let turns = move |params: &Params| {
-            let (all, copy) = (u64::from(params.end - params.first), turns::repeat(round.into(), 0));
+        let mul = iterations::mul::<F>();
+        let iterations = move |params: &Params| {
+            let (all, copy) = (u64::from(params.end - params.first), iterations::repeat(round.into(), 0));
             let rounds = if sharing == Sharing::Serial { all.div_ceil(round.into()) } else { 1 };
-            turns::repeat(rounds, 2 * copy + turns::repeat(round.into(), mul))
+            iterations::repeat(rounds, 2 * copy + iterations::repeat(round.into(), mul))
         };
         KernelSpec::new("products", variant, bindings, body, source)
             .constants(places::ALL)
             .threads(threads)
             .shared_bytes(source::tile_bytes::<F>(shared))
-            .turns(turns)
+            .iterations(iterations)
     }
 
     /// Writes `a[i] * b[i]` to `out[i]`, with [`Place::Kept`] only where it is zero. A single thread does all in one
-    /// launch. If its loops may take fewer turns ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)), the
+    /// launch. If its loops may take fewer iterations ([`Limits::loop_iterations`](evariste_backend::Limits::loop_iterations)), the
     /// work takes the fewest launches that fit.
     ///
     /// # Errors

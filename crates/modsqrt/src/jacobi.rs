@@ -6,7 +6,8 @@ use crypto_bigint::{BoxedUint, Integer};
 #[cfg(doc)]
 use evariste_backend::Error as DeviceError;
 use evariste_backend::{
-    Arg, Binding, BindingType, CpuArg, Device, Kernel, KernelSpec, Language, Queue, Secrecy, View, ViewMut, loop_turns,
+    Device, Queue, Secrecy, View, ViewMut,
+    author::{Arg, Binding, BindingType, CpuArg, Kernel, KernelSpec, Language, loop_iterations},
     params,
 };
 use evariste_field::source;
@@ -363,11 +364,11 @@ fn spec(limbs: usize) -> KernelSpec {
         Binding::write("symbols", BindingType::U32),
     ];
     let body = move |params: &Params, args: &mut [CpuArg<'_>; 5]| cpu(limbs, params, args);
-    let batch = loop_turns(DIVSTEPS.into(), 0) + loop_turns(limbs as u64, 0);
-    let ends = 3 * loop_turns(limbs as u64, 0);
+    let batch = loop_iterations(DIVSTEPS.into(), 0) + loop_iterations(limbs as u64, 0);
+    let ends = 3 * loop_iterations(limbs as u64, 0);
     KernelSpec::new("mod_symbols", format!("{limbs} limbs"), bindings, body, move |language| source(language, limbs))
         .threads(threads(limbs))
-        .turns(move |params: &Params| loop_turns((params.end - params.first).into(), batch) + ends)
+        .iterations(move |params: &Params| loop_iterations((params.end - params.first).into(), batch) + ends)
 }
 
 fn source(language: Language, limbs: usize) -> String {

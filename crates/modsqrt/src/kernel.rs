@@ -8,8 +8,9 @@ use std::{fmt::Write, sync::Arc};
 #[cfg(doc)]
 use evariste_backend::Error as DeviceError;
 use evariste_backend::{
-    Arg, Binding, BindingType, Buffer, CpuArg, Device, DeviceInfo, Kernel, KernelSpec, Language, Queue, Result,
-    Secrecy, View, ViewMut, loop_turns, params,
+    Buffer, Device, DeviceInfo, Queue, Result, Secrecy, View, ViewMut,
+    author::{Arg, Binding, BindingType, CpuArg, Kernel, KernelSpec, Language, loop_iterations},
+    params,
 };
 
 use crate::{
@@ -251,13 +252,13 @@ pub(crate) fn spec(limbs: usize) -> KernelSpec {
     ];
     let body = move |params: &Params, args: &mut [CpuArg<'_>; 7]| cpu::run(limbs, params, args);
     let source = move |language| source(language, limbs);
-    let step = 3 * loop_turns(limbs as u64, 0);
+    let step = 3 * loop_iterations(limbs as u64, 0);
     // In WGSL: rows of words and the words for neighbours, each in two places.
     let shared_bytes = if lanes(limbs) == 1 { 0 } else { 4 * 2 * (ROWS as u32 + 1) * threads(limbs) };
     KernelSpec::new("mod_run", format!("{limbs} limbs"), bindings, body, source)
         .threads(threads(limbs))
         .shared_bytes(shared_bytes)
-        .turns(move |params: &Params| loop_turns((params.end - params.first).into(), step))
+        .iterations(move |params: &Params| loop_iterations((params.end - params.first).into(), step))
 }
 
 /// Names and values that the sources share with the host.

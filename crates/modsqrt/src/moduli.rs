@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crypto_bigint::BoxedUint;
-use evariste_backend::{Device, Queue, Ready, Secrecy};
+use evariste_backend::{Device, Queue, Secrecy, author::Ready};
 use zeroize::Zeroizing;
 
 use crate::{

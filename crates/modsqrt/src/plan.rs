@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc};
 use crypto_bigint::{BoxedUint, Resize};
 #[cfg(doc)]
 use evariste_backend::Error as DeviceError;
-use evariste_backend::{Device, KernelSpec, Queue, View, ViewMut};
+use evariste_backend::{Device, Queue, View, ViewMut, author::KernelSpec};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 

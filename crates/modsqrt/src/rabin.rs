@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use crypto_bigint::{BoxedUint, ConcatenatingMul, NonZero, Odd, Resize};
 #[cfg(doc)]
 use evariste_backend::Error as DeviceError;
-use evariste_backend::{Queue, Ready, Secrecy};
+use evariste_backend::{Queue, Secrecy, author::Ready};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 

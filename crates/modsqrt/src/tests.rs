@@ -5,9 +5,13 @@ use evariste_emulator::Arithmetic;
 use num_bigint::BigUint;
 
 use crate::{
-    BoxedUint, Error, Jacobi, JacobiConfig, ModSqrt, ModSqrtConfig, Outcome, RootChoice,
+    BoxedUint,
+    config::{JacobiConfig, ModSqrtConfig, RootChoice},
+    error::Error,
+    jacobi::Jacobi,
     kernel::{Batch, Constants, RootKernel, StepList, THREADS_EACH, choice},
-    limbs,
+    number::limbs,
+    plan::{ModSqrt, Outcome},
     prime::{self, Modulus},
     rabin::{Decryption, Encryption, SecretKey},
     reference,

@@ -3,13 +3,15 @@
 use std::{hint, marker::PhantomData};
 
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, Kernel, KernelSpec, Queue, Result, Secrecy, Wiped, params,
+    Buffer, Device, Queue, Result, Secrecy,
+    author::{Arg, Binding, CpuArg, Kernel, KernelSpec, Wiped},
+    params,
 };
 use evariste_curve::{
     AffinePoint, DeviceCurve, Xyzz, point,
     source::{self, Form},
 };
-use evariste_field::{DeviceField, ifma, source::turns};
+use evariste_field::{DeviceField, ifma, source::iterations};
 use rayon::prelude::*;
 
 use crate::{
@@ -218,7 +220,7 @@ fn accumulate_spec<C: DeviceCurve>() -> KernelSpec {
         let shaders = [Adding::Single.wgsl(), evariste_shaders::msm::ACCUMULATE].concat();
         shared::text::<C>(language, &seen, THREADS, calls::<C>(), [evariste_cuda::msm::ACCUMULATE, &shaders])
     };
-    let lanes = ifma::Field::of::<C::BaseField>();
+    let lanes = ifma::Montgomery52::of::<C::BaseField>();
     let body = move |params: &AccumulateParams, args: &mut [CpuArg<'_>; 6]| {
         accumulate::<C, _>(
             params,
@@ -232,7 +234,7 @@ fn accumulate_spec<C: DeviceCurve>() -> KernelSpec {
     let variant = source::label::<C>();
     KernelSpec::new("msm_accumulate", variant, shared::bindings(&seen), body, source)
         .threads(THREADS)
-        .turns(accumulate_turns::<C>)
+        .iterations(accumulate_iterations::<C>)
 }
 
 fn parts_spec<C: DeviceCurve>(kind: Adding) -> KernelSpec {
@@ -255,18 +257,21 @@ fn parts_spec<C: DeviceCurve>(kind: Adding) -> KernelSpec {
             },
         );
     };
-    let turns = move |params: &PartsParams| {
+    let iterations = move |params: &PartsParams| {
         let slice = params.len.div_ceil(params.slices).max(params.least).min(params.len);
-        turns::repeat(u32::BITS.into(), 0) + turns::repeat(slice.into(), kind.turns() * source::turns::<C>())
+        iterations::repeat(u32::BITS.into(), 0)
+            + iterations::repeat(slice.into(), kind.iterations() * source::iterations::<C>())
     };
     let variant = format!("{} over {}", kind.name(), source::label::<C>());
-    KernelSpec::new("msm_accumulate", variant, shared::bindings(&seen), body, source).threads(THREADS).turns(turns)
+    KernelSpec::new("msm_accumulate", variant, shared::bindings(&seen), body, source)
+        .threads(THREADS)
+        .iterations(iterations)
 }
 
 /// Of the search for the last pair, and of the additions.
-fn accumulate_turns<C: DeviceCurve>(params: &AccumulateParams) -> u64 {
+fn accumulate_iterations<C: DeviceCurve>(params: &AccumulateParams) -> u64 {
     let slice = params.len.div_ceil(params.slices).max(params.least).min(params.len);
-    turns::repeat(u32::BITS.into(), 0) + turns::repeat(slice.into(), source::turns::<C>())
+    iterations::repeat(u32::BITS.into(), 0) + iterations::repeat(slice.into(), source::iterations::<C>())
 }
 
 /// Whether products are called in the kernel that adds points. On an H200, over twelve limbs that took 0.96 of the time
@@ -289,7 +294,9 @@ fn merge_spec<C: DeviceCurve>() -> KernelSpec {
     let variant = source::label::<C>();
     KernelSpec::new("msm_merge", variant, shared::bindings(&seen), merge::<C>, source)
         .threads(MERGE_THREADS)
-        .turns(|_: &MergeParams| turns::repeat(u64::from(MERGE_THREADS.ilog2()) + 1, source::turns::<C>()))
+        .iterations(|_: &MergeParams| {
+            iterations::repeat(u64::from(MERGE_THREADS.ilog2()) + 1, source::iterations::<C>())
+        })
 }
 
 /// A slice of the pairs on the CPU, with the buckets between its first and its last, which no other slice touches.

@@ -76,7 +76,7 @@ impl Adding {
     }
 
     /// Times that of one addition that the loops of a thread turn for each point.
-    pub(crate) fn turns(self) -> u64 {
+    pub(crate) fn iterations(self) -> u64 {
         match self {
             Self::Single => 1,
             Self::Double => 2,

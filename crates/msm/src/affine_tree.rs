@@ -3,7 +3,7 @@
 use std::mem;
 
 use ark_ff::{AdditiveGroup, Field, Zero};
-use evariste_backend::{Wiped, zeroize_vec};
+use evariste_backend::author::{Wiped, zeroize_vec};
 use evariste_curve::{
     DeviceCurve, lanes,
     point::{self, AffineOf},
@@ -66,7 +66,7 @@ fn reserve<T: Copy>(memory: &mut Vec<T>, len: usize) {
 
 impl<'a, C: DeviceCurve> AffineTree<'a, C> {
     /// In lanes of the field that coordinates are of, if there are such.
-    pub(crate) fn new(lanes: Option<&'a ifma::Field>) -> Self {
+    pub(crate) fn new(lanes: Option<&'a ifma::Montgomery52>) -> Self {
         Self {
             level: Level::default(),
             next: Level::default(),
@@ -148,7 +148,7 @@ pub(crate) fn signed<C: DeviceCurve>(points: &[u32], number: u32) -> AffineOf<C>
 /// Additions with one inversion for many. An object keeps the memory that it works in, as [`AffineTree`] does.
 #[derive(Debug)]
 pub(crate) struct Additions<'a, C: DeviceCurve> {
-    lanes: Option<&'a ifma::Field>,
+    lanes: Option<&'a ifma::Montgomery52>,
     /// The product of the denominators before each pair, and its own.
     prefixes: Wiped<[C::BaseField; 2]>,
     /// BatchAffine that may lie on no chord.
@@ -162,7 +162,7 @@ pub(crate) struct Additions<'a, C: DeviceCurve> {
 
 impl<'a, C: DeviceCurve> Additions<'a, C> {
     /// In lanes of the field that coordinates are of, if there are such.
-    pub(crate) fn new(lanes: Option<&'a ifma::Field>) -> Self {
+    pub(crate) fn new(lanes: Option<&'a ifma::Montgomery52>) -> Self {
         Self {
             lanes,
             prefixes: Wiped::default(),
@@ -283,7 +283,7 @@ mod tests {
     }
 
     /// What is found of each of three buckets, by an object that was used before.
-    fn check(lanes: Option<&ifma::Field>, len: usize) {
+    fn check(lanes: Option<&ifma::Montgomery52>, len: usize) {
         let (points, factors) = multiples(len);
         let mut levels = AffineTree::<Config>::new(lanes);
         for signs in 0..2 {
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn buckets_have_the_sums_of_their_points() {
-        let field = ifma::Field::of::<ark_bls12_381::Fq>();
+        let field = ifma::Montgomery52::of::<ark_bls12_381::Fq>();
         for lanes in [None, field.as_ref()] {
             for len in [0, 1, 2, 3, 4, 57, 2500] {
                 check(lanes, len);

@@ -3,7 +3,8 @@
 use std::marker::PhantomData;
 
 use evariste_backend::{
-    Arg, Binding, BindingType, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Queue, Result, Secrecy, Wiped,
+    Buffer, Device, Queue, Result, Secrecy,
+    author::{Arg, Binding, BindingType, CpuArg, Kernel, KernelSpec, Language, Wiped},
     params,
 };
 use evariste_curve::{
@@ -12,7 +13,7 @@ use evariste_curve::{
 };
 use evariste_field::{
     ifma,
-    source::{cuda_group_inverse, group_inverse_threads, turns, wgsl_group_inverse},
+    source::{cuda_group_inverse, group_inverse_threads, iterations, wgsl_group_inverse},
 };
 use evariste_primitives::Scan;
 use rayon::prelude::*;
@@ -41,7 +42,7 @@ params! {
         len: u32,
         sentinel: u32,
         threads: u32,
-        sides: u32,
+        leftovers: u32,
     }
 }
 
@@ -83,9 +84,9 @@ impl<C: DeviceCurve> BatchAffine<C> {
     /// Bytes of what [`BatchAffine::run`] makes of `len` elements in `buckets` buckets, and of its scratch.
     pub(crate) fn required_bytes(len: usize, buckets: u64) -> [u64; 2] {
         let half = len.div_ceil(2) as u64;
-        let sides = half.min(buckets);
+        let leftovers = half.min(buckets);
         let point = AffinePoint::<C>::BYTES as u64;
-        [half * (4 + point) + 8 * sides, 8 * half + 4 + Scan::scratch_bytes(half as usize + 1)]
+        [half * (4 + point) + 8 * leftovers, 8 * half + 4 + Scan::scratch_bytes(half as usize + 1)]
     }
 
     /// Adds neighbours of the same bucket: see `msm/pairs.cu`. Without `values`, element i is `points[i]`.
@@ -99,7 +100,7 @@ impl<C: DeviceCurve> BatchAffine<C> {
         secrecy: Secrecy,
     ) -> Result<BatchAffineSums<C>> {
         let half = keys.len().div_ceil(2);
-        let (len, sides) = (keys.len() as u32, half.min(sentinel as usize).max(1));
+        let (len, leftovers) = (keys.len() as u32, half.min(sentinel as usize).max(1));
         let mut edges = self.device.alloc_with(half, secrecy)?;
         let args = &mut [Arg::read(keys), Arg::write(&mut edges)];
         // SAFETY: there are `len` keys and `half` edges.
@@ -111,7 +112,8 @@ impl<C: DeviceCurve> BatchAffine<C> {
         let kernel = &self.pairs[usize::from(values.is_none())];
         let most = self.device.info().parallelism.max(1).saturating_mul(2 * THREADS);
         let mut run = (half as u32).div_ceil(most).clamp(MIN_RUN, MAX_RUN);
-        let params = |run| PairsParams { len, sentinel, threads: (half as u32).div_ceil(run), sides: sides as u32 };
+        let params =
+            |run| PairsParams { len, sentinel, threads: (half as u32).div_ceil(run), leftovers: leftovers as u32 };
         while run > 1 && !kernel.fits(&params(run)) {
             run /= 2;
         }
@@ -119,8 +121,8 @@ impl<C: DeviceCurve> BatchAffine<C> {
         let mut level = BatchAffineSums {
             keys: self.device.alloc_with(half, secrecy)?,
             points: self.device.alloc_with(half, secrecy)?,
-            odd_keys: self.device.alloc_with(sides, secrecy)?,
-            odd_values: self.device.alloc_with(sides, secrecy)?,
+            odd_keys: self.device.alloc_with(leftovers, secrecy)?,
+            odd_values: self.device.alloc_with(leftovers, secrecy)?,
         };
         let args = &mut [
             Arg::read(keys),
@@ -184,7 +186,7 @@ fn pairs_spec<C: DeviceCurve>(by_value: bool) -> KernelSpec {
             shared::wgsl_text::<C>(int64, &seen) + &parts.concat()
         }
     };
-    let lanes = ifma::Field::of::<C::BaseField>();
+    let lanes = ifma::Montgomery52::of::<C::BaseField>();
     let body = move |params: &PairsParams, args: &mut [CpuArg<'_>; 8]| {
         pairs::<C>(by_value, lanes.as_ref(), params, args);
     };
@@ -192,14 +194,14 @@ fn pairs_spec<C: DeviceCurve>(by_value: bool) -> KernelSpec {
     KernelSpec::new("msm_pairs", variant, shared::bindings(&seen), body, source)
         .threads(threads)
         .shared_bytes(bytes)
-        .turns(move |params: &PairsParams| pairs_turns::<C>(params, threads))
+        .iterations(move |params: &PairsParams| pairs_iterations::<C>(params, threads))
 }
 
-fn pairs_turns<C: DeviceCurve>(params: &PairsParams, threads: u32) -> u64 {
-    let (addition, inverse) = (source::turns::<C>(), turns::group_inverse::<C::BaseField>(threads));
+fn pairs_iterations<C: DeviceCurve>(params: &PairsParams, threads: u32) -> u64 {
+    let (addition, inverse) = (source::iterations::<C>(), iterations::group_inverse::<C::BaseField>(threads));
     let own = |len: u32| u64::from(len.div_ceil(params.threads));
-    let sides = turns::repeat(own(params.sides), 0);
-    2 * turns::repeat(own(params.len.div_ceil(2)), addition) + sides + inverse
+    let leftovers = iterations::repeat(own(params.leftovers), 0);
+    2 * iterations::repeat(own(params.len.div_ceil(2)), addition) + leftovers + inverse
 }
 
 /// BatchAffine that a CPU thread takes at a time: enough for inversions to be a small share.
@@ -219,7 +221,7 @@ struct Part<'a> {
 /// The body for the CPU.
 fn pairs<C: DeviceCurve>(
     by_value: bool,
-    lanes: Option<&ifma::Field>,
+    lanes: Option<&ifma::Montgomery52>,
     params: &PairsParams,
     [keys, values, points, edges, out_keys, out, odd_keys, odd_values]: &mut [CpuArg<'_>; 8],
 ) {
@@ -227,7 +229,7 @@ fn pairs<C: DeviceCurve>(
     let (keys, points) = (&keys.read::<u32>()[..len], points.read::<u32>());
     let (values, edges) = (values.read::<u32>(), edges.read::<u32>());
     let value = |i: usize| if by_value { values[i] } else { 2 * i as u32 };
-    odd_keys.write::<u32>()[..params.sides as usize].fill(params.sentinel);
+    odd_keys.write::<u32>()[..params.leftovers as usize].fill(params.sentinel);
     let (mut odd_keys, mut odd_values) = (odd_keys.write::<u32>(), odd_values.write::<u32>());
     let (out_keys, out) = (out_keys.write::<u32>(), &mut out.write::<u32>()[..len.div_ceil(2) * words]);
     let mut parts = Vec::with_capacity(len.div_ceil(2 * GRAIN));
@@ -235,9 +237,9 @@ fn pairs<C: DeviceCurve>(
     for ((number, keys), (out_keys, out)) in keys.chunks(2 * GRAIN).enumerate().zip(outs) {
         let (first, half) = (number * GRAIN, keys.len().div_ceil(2));
         // What is left over has places one after the other.
-        let sides = (edges[first + half] - edges[first]) as usize;
-        let (own_keys, rest_keys) = odd_keys.split_at_mut(sides);
-        let (own_values, rest_values) = odd_values.split_at_mut(sides);
+        let leftovers = (edges[first + half] - edges[first]) as usize;
+        let (own_keys, rest_keys) = odd_keys.split_at_mut(leftovers);
+        let (own_values, rest_values) = odd_values.split_at_mut(leftovers);
         (odd_keys, odd_values) = (rest_keys, rest_values);
         parts.push(Part { first: 2 * first, keys, out_keys, out, odd_keys: own_keys, odd_values: own_values });
     }
@@ -265,7 +267,7 @@ impl Part<'_> {
         // All sums at the start of the output, and from the last one on to where they belong.
         let count = pairs.len();
         additions.add_all(points, pairs, &mut self.out[..count * words]);
-        let (mut sums, mut sides) = (count, self.odd_keys.len());
+        let (mut sums, mut leftovers) = (count, self.odd_keys.len());
         for (j, keys) in self.keys.chunks(2).enumerate().rev() {
             let (key, at) = (keys[0], self.first + 2 * j);
             self.out_keys[j] = key;
@@ -277,8 +279,8 @@ impl Part<'_> {
             let alone = match keys.get(1) {
                 _ if key == sentinel => continue,
                 Some(next) if *next < sentinel => {
-                    sides -= 1;
-                    (self.odd_keys[sides], self.odd_values[sides]) = (key, value(at));
+                    leftovers -= 1;
+                    (self.odd_keys[leftovers], self.odd_values[leftovers]) = (key, value(at));
                     self.out_keys[j] = *next;
                     at + 1
                 }

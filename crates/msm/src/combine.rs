@@ -2,10 +2,10 @@
 
 use ark_ec::short_weierstrass::Projective;
 use ark_ff::{AdditiveGroup, Zero};
-use evariste_backend::Wiped;
+use evariste_backend::author::Wiped;
 use rayon::prelude::*;
 
-use crate::{MsmCurve, reduce::Reduction};
+use crate::{msm_curve::MsmCurve, reduce::Reduction};
 
 /// The value of each row, for the points that a reduction leaves, times 2^`weight`.
 pub(crate) fn window_sums<C: MsmCurve>(

@@ -71,17 +71,17 @@ pub(crate) struct CostModel {
     full: f64,
 }
 
-/// Turns of loops beside those of additions, in each kernel that adds points.
-const OTHER_TURNS: u32 = 64;
+/// Loop iterations beside those of additions, in each kernel that adds points.
+const OTHER_ITERATIONS: u32 = 64;
 
 impl CostModel {
-    /// The model of a device: an addition of points takes `turns` loop iterations, and a processor adds points to
+    /// The model of a device: an addition of points takes `iterations` loop iterations, and a processor adds points to
     /// buckets `in_lanes` or one by one.
-    pub(crate) fn new(info: &DeviceInfo, turns: u64, in_lanes: bool) -> Self {
+    pub(crate) fn new(info: &DeviceInfo, iterations: u64, in_lanes: bool) -> Self {
         let gpu = !info.is_processor();
         let lanes = if gpu { LANES_PER_UNIT } else { CPU_LANES_PER_UNIT };
-        let allowed = |limit: u32| u64::from(limit.saturating_sub(OTHER_TURNS)) / (turns + 1);
-        let additions = info.limits.loop_turns.map_or(u64::MAX, allowed).max(1);
+        let allowed = |limit: u32| u64::from(limit.saturating_sub(OTHER_ITERATIONS)) / (iterations + 1);
+        let additions = info.limits.loop_iterations.map_or(u64::MAX, allowed).max(1);
         let lanes = info.parallelism.max(1).saturating_mul(lanes).min(1 << 20);
         Self { lanes, gpu, additions, full: if in_lanes && !gpu { LANES_FULL } else { FULL } }
     }
@@ -323,10 +323,10 @@ mod tests {
         }
         for layer in &reduction.layers {
             let sums = |row: &Vec<u64>| row.chunks(1 << layer).map(|run| run.iter().sum()).collect::<Vec<u64>>();
-            let moment = |run: &[u64]| run.iter().zip(0..).map(|(x, t)| x * t).sum();
-            let moments = |row: &Vec<u64>| row.chunks(1 << layer).map(moment).collect::<Vec<u64>>();
+            let weighted_sum = |run: &[u64]| run.iter().zip(0..).map(|(x, t)| x * t).sum();
+            let weighted_sums = |row: &Vec<u64>| row.chunks(1 << layer).map(weighted_sum).collect::<Vec<u64>>();
             let mut next: Vec<Vec<u64>> = rows[..2].iter().map(sums).collect();
-            next.extend(rows[..2].iter().map(moments));
+            next.extend(rows[..2].iter().map(weighted_sums));
             next.extend(rows[2..].iter().map(sums));
             rows = next;
         }

@@ -4,13 +4,16 @@ use std::any::TypeId;
 
 use ark_ec::short_weierstrass::{Affine, Projective};
 use ark_ff::Field;
-use evariste_backend::{CpuThresholds, Device, Error as DeviceError, fastest};
+use evariste_backend::{
+    Device, Error as DeviceError,
+    author::{CpuThresholds, fastest},
+};
 
 use crate::{
-    MsmCurve,
     config::MsmConfig,
     error::{Error, Result},
     kernels::Kernels,
+    msm_curve::MsmCurve,
     plan::Msm,
 };
 

@@ -1,16 +1,19 @@
 //! The kernels of plans.
 
-use evariste_backend::{Device, KernelSpec, Lazy};
+use evariste_backend::{
+    Device,
+    author::{KernelSpec, Lazy},
+};
 use evariste_curve::Points;
 use evariste_primitives::RadixSort;
 
 use crate::{
-    MsmCurve,
     accumulate::{Accumulate, Parts},
     adding::Adding,
     batch_affine::BatchAffine,
     config::{Accumulation, Aggregation, MsmConfig, Precompute},
     error::Result,
+    msm_curve::MsmCurve,
     precompute,
     recode::Recode,
     reduce::{self, Reduce},

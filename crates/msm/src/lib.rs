@@ -11,6 +11,7 @@ mod error;
 mod host;
 mod kernels;
 mod memory_plan;
+mod msm_curve;
 mod plan;
 mod precompute;
 mod recode;
@@ -23,16 +24,11 @@ mod shared;
 mod tests;
 mod whole_buckets;
 
-use evariste_curve::DeviceCurve;
-use evariste_field::DevicePrimeField;
-
-pub use config::{Accumulation, Addition, Aggregation, Bases, Infinity, MsmConfig, Precompute, Tuning};
+#[cfg(feature = "compare")]
+pub use config::{Accumulation, Addition, Aggregation, Tuning};
+pub use config::{Bases, Infinity, MsmConfig, Precompute};
 pub use error::{Error, Result};
 pub use host::msm_host;
+pub use msm_curve::MsmCurve;
 pub use plan::{Msm, Profiled, Stage};
 pub use scalars::Scalars;
-
-/// A curve with device forms of its points and scalars.
-pub trait MsmCurve: DeviceCurve<ScalarField: DevicePrimeField> {}
-
-impl<C: DeviceCurve<ScalarField: DevicePrimeField>> MsmCurve for C {}

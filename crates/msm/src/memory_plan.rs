@@ -4,19 +4,19 @@ use std::{iter, marker::PhantomData};
 
 use ark_ff::PrimeField;
 use evariste_backend::{Device, Element as _, Error as DeviceError};
-use evariste_curve::{AffinePoint, source::turns as point_turns};
+use evariste_curve::{AffinePoint, source::iterations as point_iterations};
 use evariste_field::{DeviceField, ifma};
 use evariste_primitives::RadixSort;
 
 use crate::{
-    MsmCurve,
     accumulate::Nodes,
     adding::Adding,
     batch_affine::BatchAffine,
     config::{Accumulation, Bases, MAX_WINDOW, MIN_WINDOW, MsmConfig, Precompute},
     cost::{self, CostModel, MAX_PAIRS, Shape},
     error::{Error, Result},
-    precompute::{self, BASE_BITS, PrecomputedTable},
+    msm_curve::MsmCurve,
+    precompute::{self, PrecomputedTable},
     reduce::Reduction,
     shared::{scalar_bytes, sum_bytes},
 };
@@ -243,14 +243,14 @@ pub(crate) fn most_buckets<C: MsmCurve>(device: &Device) -> u64 {
 
 pub(crate) fn cost_model<C: MsmCurve>(device: &Device, config: &MsmConfig) -> CostModel {
     // In lanes, points are added one by one.
-    let precomputed = if let Precompute::Doublings { .. } = config.precompute {
-        PrecomputedTable::Doublings { copies: 1 }
-    } else {
-        PrecomputedTable::None
+    let precomputed = match config.precompute {
+        #[cfg(any(test, feature = "compare"))]
+        Precompute::Doublings { .. } => PrecomputedTable::Doublings { copies: 1 },
+        _ => PrecomputedTable::None,
     };
     let adding = Adding::new(config.tuning.addition, precomputed, 0);
-    let in_lanes = adding == Adding::Single && ifma::Field::of::<C::BaseField>().is_some();
-    CostModel::new(device.info(), adding.turns() * point_turns::<C>(), in_lanes)
+    let in_lanes = adding == Adding::Single && ifma::Montgomery52::of::<C::BaseField>().is_some();
+    CostModel::new(device.info(), adding.iterations() * point_iterations::<C>(), in_lanes)
 }
 
 /// Whether scalars above half the order are replaced by their opposites.
@@ -269,6 +269,7 @@ pub(crate) fn covered_bits<C: MsmCurve>(config: &MsmConfig) -> u32 {
 }
 
 /// Points for each of `len` bases with `depth` doublings. All of them have numbers of 31 bits.
+#[cfg(any(test, feature = "compare"))]
 pub(crate) fn doublings(len: usize, depth: u32) -> Result<u32> {
     let most = (MAX_PAIRS / len.max(1) as u64).saturating_sub(1).min(MAX_WINDOW.into()) as u32;
     match depth <= most {
@@ -293,11 +294,14 @@ pub(crate) fn precomputed<C: MsmCurve>(
     Ok(match config.precompute {
         Precompute::None => PrecomputedTable::None,
         Precompute::Tables { budget } => table_shape::<C>(device, model, sort, config, len, budget)?,
+        #[cfg(any(test, feature = "compare"))]
         Precompute::OddSignedDigits { depth } => PrecomputedTable::OddSignedDigits { copies: doublings(len, depth)? },
-        Precompute::Doublings { .. } if len > 1 << BASE_BITS => {
-            let (device, expected, actual) = (device.info().id, 1 << BASE_BITS, len as u64);
+        #[cfg(any(test, feature = "compare"))]
+        Precompute::Doublings { .. } if len > 1 << precompute::BASE_BITS => {
+            let (device, expected, actual) = (device.info().id, 1 << precompute::BASE_BITS, len as u64);
             return Err(DeviceError::TooLarge { what: "the bases of doublings", device, expected, actual }.into());
         }
+        #[cfg(any(test, feature = "compare"))]
         Precompute::Doublings { depth } => PrecomputedTable::Doublings { copies: doublings(len, depth)? },
     })
 }

@@ -5,7 +5,8 @@ use ark_ec::{
     short_weierstrass::{Affine, Projective},
 };
 use evariste_backend::{
-    Buffer, Device, Error as DeviceError, Event, HostBuffer, KernelSpec, Queue, Ready, Secrecy, View, ViewMut, Wiped,
+    Buffer, Device, Error as DeviceError, Event, HostBuffer, Queue, Secrecy, View, ViewMut,
+    author::{KernelSpec, Ready, Wiped},
 };
 use evariste_curve::{AffinePoint, expect_generator, point::affine_is_infinity};
 use evariste_field::DeviceField;
@@ -13,15 +14,15 @@ use evariste_primitives::RadixSort;
 use rayon::prelude::*;
 
 use crate::{
-    MsmCurve,
     accumulate::{Accumulate, Parts},
     adding::Adding,
     batch_affine::BatchAffine,
-    config::{Aggregation, Bases, Infinity, MAX_WINDOW, MIN_WINDOW, MsmConfig, Precompute},
+    config::{Aggregation, Bases, Infinity, MAX_WINDOW, MIN_WINDOW, MsmConfig},
     cost::{CostModel, MAX_LEVELS, MAX_SLICES, Shape},
     error::{Error, Result},
     kernels::{Kernels, extra_kernels},
     memory_plan::{self, cost_model, covered_bits, precomputed},
+    msm_curve::MsmCurve,
     precompute::{self, PrecomputedTable},
     recode::Recode,
     reduce::{self, Reduce},
@@ -66,9 +67,8 @@ pub enum Stage {
 ///    additions of 12M + 2S for each bucket.
 /// 5. *Combine* the windows on the host: about one doubling for each bit of a scalar.
 ///
-/// With [`Precompute::Tables`], the windows share one set of buckets. With [`Precompute::OddSignedDigits`] and
-/// [`Precompute::Doublings`], only odd digits have buckets. [`Tuning`](crate::Tuning) has other ways for steps 3 and 4,
-/// for comparison.
+/// With [`Precompute::Tables`](crate::Precompute::Tables), the windows share one set of buckets. The feature `compare` has other multiples of the
+/// bases and other ways for steps 3 and 4.
 ///
 /// The longest of public scalars from the host determines the number of windows. Large inputs from the host are copied
 /// in two pieces, the second while the device works on the first.
@@ -110,7 +110,7 @@ impl<C: MsmCurve> Msm<C> {
     /// - [`Error::NotOnCurve`] or [`Error::AtInfinity`] if a base is one that the configuration refuses.
     /// - [`Error::Curve`], for points of order r, if the coefficients, the generator or the order of the curve's
     ///   configuration are wrong.
-    /// - [`Error::Device`] for more than 2^31 bases, or if the budget of [`Precompute::Tables`] does not hold them.
+    /// - [`Error::Device`] for more than 2^31 bases, or if the budget of [`Precompute::Tables`](crate::Precompute::Tables) does not hold them.
     /// - [`Error::Device`] if the device has no room for the bases and their multiples.
     /// - [`Error::Device`] if a kernel does not compile, or if the device fails.
     pub fn with_config(queue: impl Into<Queue>, bases: &[Affine<C>], config: MsmConfig) -> Result<Self> {
@@ -235,7 +235,7 @@ impl<C: MsmCurve> Msm<C> {
         Ok(())
     }
 
-    /// Lists the kernels of plans with the default [`Tuning`](crate::Tuning). For tools that compile ahead.
+    /// Lists the kernels of plans with the default tuning. For tools that compile ahead.
     #[doc(hidden)]
     pub fn kernels() -> Vec<KernelSpec> {
         let mut kernels = vec![Recode::<C::ScalarField>::spec(), precompute::spec::<C>()];
@@ -246,7 +246,7 @@ impl<C: MsmCurve> Msm<C> {
         kernels
     }
 
-    /// Lists the kernels that only some values of [`Tuning`](crate::Tuning) and [`Precompute::Doublings`] take. For
+    /// Lists the kernels that only some values of the feature `compare` take. For
     /// tools that compile ahead.
     #[doc(hidden)]
     pub fn optional_kernels() -> Vec<KernelSpec> {
@@ -442,10 +442,12 @@ fn check_config<C: MsmCurve>(config: &MsmConfig) -> Result<()> {
     check("the bits of a digit", config.window, MIN_WINDOW, MAX_WINDOW)?;
     check("the bits of scalars", config.bits, 1, 32 * C::ScalarField::LIMBS as u32)?;
     check("the threads", config.tuning.slices, 1, MAX_SLICES)?;
-    if let Precompute::OddSignedDigits { depth } = config.precompute {
+    #[cfg(any(test, feature = "compare"))]
+    if let crate::config::Precompute::OddSignedDigits { depth } = config.precompute {
         check("the doublings of each base", Some(depth), 1, MAX_WINDOW)?;
     }
-    if let Precompute::Doublings { depth } = config.precompute {
+    #[cfg(any(test, feature = "compare"))]
+    if let crate::config::Precompute::Doublings { depth } = config.precompute {
         check("the doublings of each base", Some(depth), 0, MAX_WINDOW - 1)?;
         check(
             "the levels of affine additions, with doublings on the way to buckets",

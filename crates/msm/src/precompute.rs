@@ -1,11 +1,15 @@
 //! The precomputed multiples of the bases.
 
-use evariste_backend::{Arg, Buffer, CpuArg, Element, Kernel, KernelSpec, Queue, Result, parallel, params};
+use evariste_backend::{
+    Buffer, Element, Queue, Result,
+    author::{Arg, CpuArg, Kernel, KernelSpec},
+    parallel, params,
+};
 use evariste_curve::{
     AffinePoint, DeviceCurve, Points, Xyzz, point,
     source::{self, Form},
 };
-use evariste_field::source::turns;
+use evariste_field::source::iterations;
 
 use crate::{
     config::MAX_WINDOW,
@@ -41,11 +45,13 @@ pub(crate) enum PrecomputedTable {
         windows: u32,
     },
     /// Doublings, for the exponents of digits.
+    #[cfg_attr(not(feature = "compare"), allow(dead_code))]
     OddSignedDigits {
         /// Points for each base, itself included.
         copies: u32,
     },
     /// Doublings, for small exponents of digits; the accumulation computes larger ones.
+    #[cfg_attr(not(feature = "compare"), allow(dead_code))]
     Doublings {
         /// Points for each base, itself included.
         copies: u32,
@@ -133,7 +139,7 @@ pub(crate) fn spec<C: DeviceCurve>() -> KernelSpec {
     let variant = source::label::<C>();
     KernelSpec::new("msm_double", variant, shared::bindings(&seen), run::<C>, source)
         .threads(THREADS)
-        .turns(|params: &Params| turns::repeat(params.times.into(), source::turns::<C>()))
+        .iterations(|params: &Params| iterations::repeat(params.times.into(), source::iterations::<C>()))
 }
 
 /// The body for the CPU.

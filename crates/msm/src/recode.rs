@@ -4,12 +4,13 @@ use std::marker::PhantomData;
 
 use ark_ff::BigInteger;
 use evariste_backend::{
-    Arg, Binding, BindingType, Buffer, CpuArg, Device, Element, Kernel, KernelSpec, Language, Queue, Result, View,
+    Buffer, Device, Element, Queue, Result, View,
+    author::{Arg, Binding, BindingType, CpuArg, Kernel, KernelSpec, Language},
     constants, parallel, params,
 };
 use evariste_field::{
     DevicePrimeField,
-    source::{self, binding_type, cuda_words, label, turns, wgsl_words},
+    source::{self, binding_type, cuda_words, iterations, label, wgsl_words},
 };
 
 /// Threads of a workgroup.
@@ -75,7 +76,7 @@ params! {
         first: u32,
         bits: u32,
         digits: u32,
-        sets: u32,
+        windows: u32,
         table: u32,
         sentinel: u32,
         form: u32,
@@ -117,7 +118,7 @@ impl<F: DevicePrimeField> Recode<F> {
         KernelSpec::new("msm_recode", label::<F>(), seen, run::<F>, source)
             .constants(forms::ALL)
             .threads(THREADS)
-            .turns(recode_turns::<F>)
+            .iterations(recode_iterations::<F>)
     }
 
     /// Writes a key and a value for each digit of each scalar: see `msm/recode.cu`.
@@ -142,7 +143,7 @@ impl<F: DevicePrimeField> Recode<F> {
             first: r.first as u32,
             bits: r.bits,
             digits: r.digits,
-            sets: r.windows,
+            windows: r.windows,
             table: r.table as u32,
             sentinel: r.sentinel,
             form: r.form as u32,
@@ -156,9 +157,9 @@ impl<F: DevicePrimeField> Recode<F> {
     }
 }
 
-fn recode_turns<F: DevicePrimeField>(params: &Params) -> u64 {
-    let halvings = if params.doublings > 0 { turns::repeat(params.bits.into(), 0) } else { 0 };
-    turns::repeat(2, turns::mul::<F>()) + turns::repeat(params.digits.into(), halvings)
+fn recode_iterations<F: DevicePrimeField>(params: &Params) -> u64 {
+    let halvings = if params.doublings > 0 { iterations::repeat(params.bits.into(), 0) } else { 0 };
+    iterations::repeat(2, iterations::mul::<F>()) + iterations::repeat(params.digits.into(), halvings)
 }
 
 /// (r − 1) / 2.
@@ -260,17 +261,17 @@ fn run<F: DevicePrimeField>(params: &Params, [scalars, keys, values]: &mut [CpuA
                 opposite.sub_with_borrow(&s);
                 s = opposite;
             }
-            let base = (i as u32) / params.count * params.sets;
+            let base = (i as u32) / params.count * params.windows;
             let point = params.first + (i as u32) % params.points;
             let mut carry = 0;
             for w in 0..digits {
                 let digit = bits_at(s.as_ref(), w * params.bits as usize, params.bits) + carry;
                 carry = u32::from(digit > buckets);
                 let size = if carry == 1 { 2 * buckets - digit } else { digit };
-                let row = base + w as u32 % params.sets;
+                let row = base + w as u32 % params.windows;
                 let (bucket, table) = match params.doublings {
                     _ if size == 0 => (params.sentinel, 0),
-                    0 => (row * buckets + size - 1, w as u32 / params.sets),
+                    0 => (row * buckets + size - 1, w as u32 / params.windows),
                     doublings => odd(size, row, params, doublings),
                 };
                 keys[w][at] = bucket;

@@ -2,12 +2,16 @@
 
 use std::{iter, marker::PhantomData};
 
-use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Lazy, Queue, Result, View, parallel, params};
+use evariste_backend::{
+    Buffer, Device, Queue, Result, View,
+    author::{Arg, CpuArg, Kernel, KernelSpec, Lazy},
+    parallel, params,
+};
 use evariste_curve::{
     DeviceCurve, Xyzz, point,
     source::{self, Form},
 };
-use evariste_field::source::turns;
+use evariste_field::source::iterations;
 
 use crate::shared::{self, load, sum_bytes, sum_words, zero};
 
@@ -39,9 +43,9 @@ params! {
 /// How rows of 2^`log` buckets are reduced.
 ///
 /// A row has the points x_i, and its value is Σ (i + 1)·x_i, or Σ (2 i + 1)·x_i if buckets are `odd`. A layer takes
-/// runs of L = 2^`layers[k]` points. It makes their sums y_j and their moments m_j, Σ t·x_t with t counted in the run:
-/// Σ i·x_i = Σ m_j + L Σ j·y_j. So the next layer has as rows the sums, to be weighted again, and the moments. The
-/// moments are added up like those of the layers before. In the end the rows are short. Then Σ j·y_j is the sum over b
+/// runs of L = 2^`layers[k]` points. It makes their sums y_j and their weighted sums m_j, Σ t·x_t with t counted in the run:
+/// Σ i·x_i = Σ m_j + L Σ j·y_j. So the next layer has as rows the sums, to be weighted again, and the weighted sums. The
+/// weighted sums are added up like those of the layers before. In the end the rows are short. Then Σ j·y_j is the sum over b
 /// of 2^b times the sum of those y_j whose j has bit b.
 ///
 /// By `running` sums, the first layer makes of each run its part of the row's value. The other layers add these up, as
@@ -101,7 +105,7 @@ impl Reduction {
         let twice = u32::from(self.odd);
         let done = twice + self.layers.iter().sum::<u32>();
         let bits = (0..self.final_log()).map(|bit| (row * each + bit as usize, done + bit));
-        // The moments of the last layer come first.
+        // The weighted sums of the last layer come first.
         let weighted_sum = |layer: usize| {
             let place = (self.layers.len() - 1 - layer) * rows + row;
             (rows * each + place, twice + self.layers[..layer].iter().sum::<u32>())
@@ -220,11 +224,11 @@ fn layer_spec<C: DeviceCurve>() -> KernelSpec {
     let variant = source::label::<C>();
     KernelSpec::new("msm_layer", variant, shared::bindings(&seen), layer::<C>, source)
         .threads(THREADS)
-        .turns(layer_turns::<C>)
+        .iterations(layer_iterations::<C>)
 }
 
-fn layer_turns<C: DeviceCurve>(params: &LayerParams) -> u64 {
-    turns::repeat(2 << params.log, source::turns::<C>())
+fn layer_iterations<C: DeviceCurve>(params: &LayerParams) -> u64 {
+    iterations::repeat(2 << params.log, source::iterations::<C>())
 }
 
 fn bits_spec<C: DeviceCurve>() -> KernelSpec {
@@ -240,12 +244,12 @@ fn bits_spec<C: DeviceCurve>() -> KernelSpec {
     let variant = source::label::<C>();
     KernelSpec::new("msm_bits", variant, shared::bindings(&seen), bits::<C>, source)
         .threads(THREADS)
-        .turns(bits_turns::<C>)
+        .iterations(bits_iterations::<C>)
 }
 
-fn bits_turns<C: DeviceCurve>(params: &BitsParams) -> u64 {
+fn bits_iterations<C: DeviceCurve>(params: &BitsParams) -> u64 {
     let (own, others) = ((1u64 << params.log).div_ceil(THREADS.into()), u64::from(THREADS.ilog2()));
-    turns::repeat(own, source::turns::<C>()) + turns::repeat(others, source::turns::<C>())
+    iterations::repeat(own, source::iterations::<C>()) + iterations::repeat(others, source::iterations::<C>())
 }
 
 pub(crate) fn running_spec<C: DeviceCurve>() -> KernelSpec {
@@ -257,12 +261,12 @@ pub(crate) fn running_spec<C: DeviceCurve>() -> KernelSpec {
     let variant = source::label::<C>();
     KernelSpec::new("msm_running", variant, shared::bindings(&seen), running::<C>, source)
         .threads(THREADS)
-        .turns(running_turns::<C>)
+        .iterations(running_iterations::<C>)
 }
 
-fn running_turns<C: DeviceCurve>(params: &RunningParams) -> u64 {
+fn running_iterations<C: DeviceCurve>(params: &RunningParams) -> u64 {
     let additions = (2 << params.log) + u64::from(2 * params.row_log) + 3;
-    turns::repeat(additions, source::turns::<C>())
+    iterations::repeat(additions, source::iterations::<C>())
 }
 
 /// The body for the CPU.

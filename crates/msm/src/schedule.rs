@@ -4,17 +4,17 @@ use std::{iter, marker::PhantomData, ops::Range};
 
 use ark_ec::short_weierstrass::Projective;
 use ark_ff::Zero;
-use evariste_backend::{Buffer, Error as DeviceError, HostData, Prefetch, Secrecy, View, Wiped};
+use evariste_backend::{Buffer, Error as DeviceError, HostData, Prefetch, Secrecy, View, author::Wiped};
 use evariste_curve::Xyzz;
 use evariste_field::{Canonical, DevicePrimeField, Mont};
 
 use crate::{
-    MsmCurve,
     accumulate::{List, Nodes, Way},
     combine,
     config::{Accumulation, Bases},
     error::{Error, Result},
     memory_plan::{Budget, MemoryPlan, Sizes, covered_bits, halves, key_bits},
+    msm_curve::MsmCurve,
     plan::{Msm, Stage},
     recode::{Recoding, ScalarForm},
     reduce::Reduction,

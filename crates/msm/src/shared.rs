@@ -1,7 +1,10 @@
 //! What the kernels share.
 
 use ark_ff::AdditiveGroup;
-use evariste_backend::{Binding, BindingType, Element as _, Language};
+use evariste_backend::{
+    Element as _,
+    author::{Binding, BindingType, Language},
+};
 use evariste_curve::{
     DeviceCurve, Xyzz, point,
     source::{self, Form},

@@ -2,12 +2,16 @@
 
 use std::marker::PhantomData;
 
-use evariste_backend::{Arg, Buffer, CpuArg, Device, Kernel, KernelSpec, Language, Queue, Result, parallel, params};
+use evariste_backend::{
+    Buffer, Device, Queue, Result,
+    author::{Arg, CpuArg, Kernel, KernelSpec, Language},
+    parallel, params,
+};
 use evariste_curve::{
     DeviceCurve, Xyzz, point,
     source::{self, Form},
 };
-use evariste_field::source::turns;
+use evariste_field::source::iterations;
 use rayon::prelude::*;
 
 use crate::{
@@ -36,7 +40,7 @@ params! {
 /// Which buckets are a thread's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Share {
-    /// Those that begin in its slice of the pairs: Algorithm 2 of the paper that [`Accumulation`](crate::Accumulation)
+    /// Those that begin in its slice of the pairs: Algorithm 2 of the paper that [`Accumulation`](crate::config::Accumulation)
     /// names.
     Slice(Slices),
     /// One.
@@ -123,15 +127,15 @@ fn spec<C: DeviceCurve>(per_bucket: bool, adding: Adding) -> KernelSpec {
     };
     let body = move |params: &Params, args: &mut [CpuArg<'_>; 4]| run::<C>(per_bucket, adding, params, args);
     // Of three searches, and of the additions.
-    let turns = move |params: &Params| {
-        let each = adding.turns() * source::turns::<C>();
-        3 * turns::repeat(u32::BITS.into(), 0) + turns::repeat(params.len.into(), each)
+    let iterations = move |params: &Params| {
+        let each = adding.iterations() * source::iterations::<C>();
+        3 * iterations::repeat(u32::BITS.into(), 0) + iterations::repeat(params.len.into(), each)
     };
     let share = if per_bucket { "each bucket" } else { "slices" };
     let variant = format!("{share}, {}, over {}", adding.name(), source::label::<C>());
     KernelSpec::new("msm_whole", variant, shared::bindings(&seen), body, source)
         .threads(accumulate::THREADS)
-        .turns(turns)
+        .iterations(iterations)
 }
 
 /// The body for the CPU.

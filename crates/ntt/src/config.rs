@@ -1,3 +1,8 @@
+mod split;
+
+#[cfg_attr(not(feature = "compare"), allow(unreachable_pub))]
+pub use split::Split;
+
 /// The choices that a plan is made with. A plan chooses by size and device what you don't set.
 ///
 /// ```
@@ -28,7 +33,10 @@ pub struct NttConfig {
     /// or need the memory.
     pub twiddles: Option<Twiddles>,
     /// The split of a transform into passes.
+    #[cfg(feature = "compare")]
     pub split: Split,
+    #[cfg(not(feature = "compare"))]
+    pub(crate) split: Split,
 }
 
 impl NttConfig {
@@ -39,7 +47,8 @@ impl NttConfig {
         self
     }
 
-    /// Sets [`NttConfig::split`].
+    /// Sets the split of a transform into passes.
+    #[cfg(any(test, feature = "compare"))]
     #[must_use]
     pub fn split(mut self, split: Split) -> Self {
         self.split = split;
@@ -85,31 +94,4 @@ impl Twiddles {
         Self::Stored,
         Self::StoredWithQuotients,
     ];
-}
-
-/// The split of a transform into passes. A pass is at most as large as a workgroup's memory allows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Split {
-    /// The fewest balanced passes that load and store long enough runs of neighbouring elements.
-    #[default]
-    Balanced,
-    /// Halves, split again while they are too large: 1, 2, 4 or 8 passes. For odd log₂ n one half has a level more, a
-    /// step of radix 2.
-    Square,
-    /// The largest passes, then one with the rest.
-    Rectangular,
-    /// Three passes, or more if these were too large.
-    ThreeWay,
-    /// Squares only: the method for odd log₂ n of PreNTT. A kernel of its own does the first round of Gentleman and
-    /// Sande's butterflies and computes its twiddles. It leaves two independent transforms of n/2 points: the outputs
-    /// with even index and those with odd index. Each launch of the passes does both, and the last one stores them
-    /// interleaved. While a square of two passes is too small for what is left, further rounds follow. A round costs
-    /// n/2 multiplications more for its twiddles, and reads and writes the data once.
-    Halves,
-}
-
-impl Split {
-    /// All variants, to iterate over.
-    pub const ALL: [Self; 5] = [Self::Balanced, Self::Square, Self::Rectangular, Self::ThreeWay, Self::Halves];
 }

@@ -3,7 +3,10 @@
 use std::{any::TypeId, sync::Arc};
 
 use ark_ff::FftField;
-use evariste_backend::{CpuThresholds, Device, fastest};
+use evariste_backend::{
+    Device,
+    author::{CpuThresholds, fastest},
+};
 use evariste_field::{DeviceField, Mont, source};
 
 use crate::{

@@ -16,7 +16,9 @@ mod transform;
 mod tuning;
 mod twiddles;
 
-pub use config::{NttConfig, Split, Twiddles};
+#[cfg(feature = "compare")]
+pub use config::Split;
+pub use config::{NttConfig, Twiddles};
 pub use error::{Error, Result};
 pub use host::{forward_host, inverse_host};
 pub use order::{Order, reverse_bits};

@@ -24,7 +24,7 @@ use std::{fmt, ops::Range};
 use ark_ff::FftField;
 use evariste_backend::{
     Buffer, Device, DeviceId, Element, Error as DeviceError, Event, HostBuffer, PinnedPipeline, Queue, Secrecy,
-    Transfer, ViewMut, decode, parallel,
+    Transfer, ViewMut, author::decode, parallel,
 };
 use evariste_field::{DeviceField, Mont, Vector, source};
 use rayon::prelude::*;

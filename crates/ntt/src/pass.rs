@@ -1,6 +1,9 @@
 //! The one kernel of a pass: see `cuda/ntt/pass.cu` for lines and tiles.
 
-use evariste_backend::{Binding, CpuArg, constants, params};
+use evariste_backend::{
+    author::{Binding, CpuArg},
+    constants, params,
+};
 
 use crate::{config::Twiddles, order::reverse_bits};
 

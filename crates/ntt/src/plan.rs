@@ -5,7 +5,10 @@ use std::{
 };
 
 use ark_ff::FftField;
-use evariste_backend::{Buffer, Device, DeviceInfo, Kernel, KernelSpec, Lazy, Queue, Ready};
+use evariste_backend::{
+    Buffer, Device, DeviceInfo, Queue,
+    author::{Kernel, KernelSpec, Lazy, Ready},
+};
 use evariste_field::{DeviceField, Vector, source};
 
 use crate::{

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use ark_ff::FftField;
-use evariste_backend::{Buffer, Error as DeviceError, Lazy, Queue, Secrecy, View, ViewMut};
+use evariste_backend::{Buffer, Error as DeviceError, Queue, Secrecy, View, ViewMut, author::Lazy};
 use evariste_field::{DeviceField, Mont};
 
 use crate::{
@@ -112,6 +112,7 @@ pub struct LowDegreeExtension<F: DeviceField> {
     /// Of all values at once: for natural order, for many cosets of few elements, and for single values, from the first
     /// such use on.
     large: Arc<Lazy<Ntt<F>>>,
+    config: NttConfig,
     columns: usize,
 }
 
@@ -125,9 +126,19 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
     /// - [`Error::Device`] if the tables for 2^`log_n` elements do not fit the device's memory, if a kernel does not
     ///   compile, or if the device fails.
     pub fn new(queue: impl Into<Queue>, log_n: u32, log_blowup: u32) -> Result<Self> {
+        Self::with_config(queue, log_n, log_blowup, NttConfig::default())
+    }
+
+    /// Makes a plan as [`LowDegreeExtension::new`] does. `config` is that of its transforms of 2^`log_n` elements, and of
+    /// those of 2^(`log_n` + `log_blowup`) if they are needed.
+    ///
+    /// # Errors
+    /// Fails under the conditions of [`LowDegreeExtension::new`].
+    pub fn with_config(queue: impl Into<Queue>, log_n: u32, log_blowup: u32, config: NttConfig) -> Result<Self> {
         let queue = queue.into();
-        Ntt::<F>::required_bytes(queue.device(), log_n.saturating_add(log_blowup), 1, NttConfig::default())?;
-        Ok(Self { small: Ntt::new(queue, log_n)?, log_blowup, large: Arc::default(), columns: 1 })
+        Ntt::<F>::required_bytes(queue.device(), log_n.saturating_add(log_blowup), 1, config)?;
+        let small = Ntt::with_config(queue, log_n, config)?;
+        Ok(Self { small, log_blowup, large: Arc::default(), config, columns: 1 })
     }
 
     /// Extends the columns of matrices of n rows and `count` columns, stored by rows; the default is runs of n
@@ -344,7 +355,8 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
     }
 
     fn large(&self) -> Result<&Ntt<F>> {
-        let new = || Ntt::new(&self.small.shared.queue, self.small.size().ilog2() + self.log_blowup);
+        let new =
+            || Ntt::with_config(&self.small.shared.queue, self.small.size().ilog2() + self.log_blowup, self.config);
         self.large.get_or_make(new)
     }
 }
@@ -357,5 +369,24 @@ impl<F: DeviceField> fmt::Debug for LowDegreeExtension<F> {
             .field("log_blowup", log_blowup)
             .field("columns", columns)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ark_bls12_381::Fr;
+    use evariste_backend::Device;
+
+    use super::*;
+    use crate::config::Twiddles;
+
+    #[test]
+    fn both_plans_of_an_extension_have_its_configuration() {
+        let config = NttConfig::default().twiddles(Twiddles::TwoLevel);
+        let extension = LowDegreeExtension::<Fr>::with_config(&Device::cpu(), 6, 2, config).unwrap();
+        assert_eq!(extension.small.shared.layout.twiddles, Twiddles::TwoLevel);
+        assert_eq!(extension.large().unwrap().shared.layout.twiddles, Twiddles::TwoLevel);
+        let extension = LowDegreeExtension::<Fr>::new(&Device::cpu(), 6, 2).unwrap();
+        assert_eq!(extension.small.shared.layout.twiddles, Twiddles::Stored);
     }
 }

@@ -3,7 +3,10 @@
 use std::{any::type_name, sync::Arc};
 
 use ark_ff::FftField;
-use evariste_backend::{Arg, Buffer, Kernel, Queue, Ready, ViewMut};
+use evariste_backend::{
+    Buffer, Queue, ViewMut,
+    author::{Arg, Kernel, Ready},
+};
 use evariste_field::{DeviceField, Mont, Vector, shoup_constants, source};
 
 use crate::{

@@ -3,10 +3,14 @@
 use std::fmt;
 
 use ark_ff::FftField;
-use evariste_backend::{Arg, Binding, Buffer, CpuArg, Kernel, KernelSpec, Language, Queue, ViewMut, parallel, params};
+use evariste_backend::{
+    Buffer, Queue, ViewMut,
+    author::{Arg, Binding, CpuArg, Kernel, KernelSpec, Language},
+    parallel, params,
+};
 use evariste_field::{
     DeviceField, Mont, Vector,
-    source::{self, turns},
+    source::{self, iterations},
 };
 
 use crate::{
@@ -145,17 +149,17 @@ fn spec<F: DeviceField>(method: Twiddles) -> KernelSpec {
     let number = method as u32;
     let source = move |language| match language {
         Language::Cuda => {
-            let head = format!("#define FACTORS {number}\n");
-            source::cuda::<F>() + &head + evariste_cuda::ntt::POWER + evariste_cuda::ntt::FACTORS
+            let head = format!("#define TWIDDLES {number}\n");
+            source::cuda::<F>() + &head + evariste_cuda::ntt::POWER + evariste_cuda::ntt::TWIDDLES_ALONE
         }
         Language::Wgsl { int64 } => {
             let accessors: String = bindings.iter().map(source::wgsl_accessors::<F>).collect();
-            let head = format!("const FACTORS = {number}u;\n");
+            let head = format!("const TWIDDLES = {number}u;\n");
             source::wgsl::<F>(int64)
                 + &accessors
                 + &head
                 + evariste_shaders::ntt::POWER
-                + evariste_shaders::ntt::FACTORS
+                + evariste_shaders::ntt::TWIDDLES_ALONE
         }
     };
     let body = move |params: &Params, [powers, out]: &mut [CpuArg<'_>; 2]| {
@@ -170,16 +174,16 @@ fn spec<F: DeviceField>(method: Twiddles) -> KernelSpec {
             }
         });
     };
-    let mul = turns::mul::<F>();
-    let turns = match method {
-        Twiddles::TwoPowers => 2 * turns::repeat(BITS, 2 * mul),
-        Twiddles::OnTheFly | Twiddles::BinaryPowers => turns::repeat(BITS, 2 * mul),
+    let mul = iterations::mul::<F>();
+    let iterations = match method {
+        Twiddles::TwoPowers => 2 * iterations::repeat(BITS, 2 * mul),
+        Twiddles::OnTheFly | Twiddles::BinaryPowers => iterations::repeat(BITS, 2 * mul),
         _ => mul,
     };
     let variant = format!("factors, {method:?}, over {}", source::label::<F>());
-    KernelSpec::new("ntt_factors", variant, bindings, body, source)
+    KernelSpec::new("ntt_twiddles_alone", variant, bindings, body, source)
         .constants(methods::ALL)
-        .turns(move |_: &Params| turns)
+        .iterations(move |_: &Params| iterations)
 }
 
 /// w^(jk), where `at` gives an entry of the powers of w.

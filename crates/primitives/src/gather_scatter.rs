@@ -8,11 +8,12 @@ use std::{
 };
 
 use evariste_backend::{
-    Arg, Binding, BindingType, CpuArg, Device, Element, Error, KernelSpec, Language, LazyKernel, Queue, Result,
-    Secrecy, View, ViewMut, parallel, params,
+    Device, Element, Error, Queue, Result, Secrecy, View, ViewMut,
+    author::{Arg, Binding, BindingType, CpuArg, KernelSpec, Language, LazyKernel},
+    parallel, params,
 };
 
-use crate::THREADS;
+use crate::words::THREADS;
 
 /// Most elements and words of a launch: kernels count them by 32 bits, and may count past the end by less than this
 /// leaves.
@@ -315,8 +316,8 @@ fn gather_spec<T: Element>(mode: Mode) -> KernelSpec {
 fn last_writer_spec() -> KernelSpec {
     let bindings = [Binding::read("indices", BindingType::U32), Binding::write("owners", BindingType::Atomic)];
     let source = |language| match language {
-        Language::Cuda => evariste_cuda::primitives::CLAIM.into(),
-        Language::Wgsl { .. } => evariste_shaders::primitives::CLAIM.into(),
+        Language::Cuda => evariste_cuda::primitives::LAST_WRITER.into(),
+        Language::Wgsl { .. } => evariste_shaders::primitives::LAST_WRITER.into(),
     };
     let body = |params: &LastWriterParams, [indices, writers]: &mut [CpuArg<'_>; 2]| {
         let indices = &indices.read::<u32>()[..params.count as usize];
@@ -344,7 +345,7 @@ fn last_writer_spec() -> KernelSpec {
             }
         });
     };
-    KernelSpec::new("claim", "places by index", bindings, body, source).threads(THREADS)
+    KernelSpec::new("last_writer", "places by index", bindings, body, source).threads(THREADS)
 }
 
 #[cfg(test)]

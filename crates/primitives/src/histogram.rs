@@ -1,12 +1,13 @@
 use std::{ops::Range, sync::Arc};
 
 use evariste_backend::{
-    Arg, Binding, BindingType, Buffer, CpuArg, Error, Kernel, KernelSpec, Queue, Result, Secrecy, View, ViewMut,
-    loop_turns, params,
+    Buffer, Error, Queue, Result, Secrecy, View, ViewMut,
+    author::{Arg, Binding, BindingType, CpuArg, Kernel, KernelSpec, loop_iterations},
+    params,
 };
 use rayon::prelude::*;
 
-use crate::{THREADS, checked_bits, checked_len, mask, source};
+use crate::words::{THREADS, checked_bits, checked_len, mask, source};
 
 /// The most bits of a digit that [`Histogram`] counts.
 pub const MAX_BITS: u32 = 16;
@@ -212,15 +213,18 @@ fn count_spec() -> KernelSpec {
         source(
             language,
             &[("WINDOW", WINDOW)],
-            &[evariste_cuda::primitives::GROUP, evariste_cuda::primitives::HISTOGRAM],
+            &[evariste_cuda::GROUP, evariste_cuda::primitives::HISTOGRAM],
             &[evariste_shaders::primitives::HISTOGRAM],
         )
     };
-    let turns = |params: &CountParams| {
-        let keys = loop_turns(params.chunk.div_ceil(THREADS).into(), loop_turns(params.fields.into(), 0));
-        keys + 2 * loop_turns((WINDOW / THREADS).into(), 0)
+    let iterations = |params: &CountParams| {
+        let keys = loop_iterations(params.chunk.div_ceil(THREADS).into(), loop_iterations(params.fields.into(), 0));
+        keys + 2 * loop_iterations((WINDOW / THREADS).into(), 0)
     };
-    KernelSpec::new("histogram", "u32", bindings, body, source).threads(THREADS).shared_bytes(4 * WINDOW).turns(turns)
+    KernelSpec::new("histogram", "u32", bindings, body, source)
+        .threads(THREADS)
+        .shared_bytes(4 * WINDOW)
+        .iterations(iterations)
 }
 
 fn sum_spec() -> KernelSpec {
@@ -241,5 +245,5 @@ fn sum_spec() -> KernelSpec {
     };
     KernelSpec::new("column_sums", "u32", bindings, body, source)
         .threads(THREADS)
-        .turns(|params: &SumParams| loop_turns(params.rows.into(), 0))
+        .iterations(|params: &SumParams| loop_iterations(params.rows.into(), 0))
 }

@@ -3,11 +3,13 @@ use std::sync::Arc;
 #[cfg(doc)]
 use evariste_backend::Error;
 use evariste_backend::{
-    Arg, Binding, BindingType, CpuArg, Kernel, KernelSpec, Queue, Result, Secrecy, View, ViewMut, loop_turns, params,
+    Queue, Result, Secrecy, View, ViewMut,
+    author::{Arg, Binding, BindingType, CpuArg, Kernel, KernelSpec, loop_iterations},
+    params,
 };
 use rayon::prelude::*;
 
-use crate::{THREADS, checked_len, source};
+use crate::words::{THREADS, checked_len, source};
 
 /// Elements of a tile: with 8 a thread, a workgroup's memory of 16 KiB holds the tile.
 const TILE: u32 = 8 * THREADS;
@@ -15,8 +17,8 @@ const TILE: u32 = 8 * THREADS;
 /// Workgroup memory of a scan over the threads of a group in WGSL.
 pub(crate) const GROUP_BYTES: u32 = 4 * 2 * THREADS;
 
-/// Turns of such a scan.
-pub(crate) const GROUP_TURNS: u64 = loop_turns(THREADS.ilog2() as u64, 0);
+/// Loop iterations of such a scan.
+pub(crate) const GROUP_ITERATIONS: u64 = loop_iterations(THREADS.ilog2() as u64, 0);
 
 params! {
     struct SumsParams {
@@ -160,14 +162,14 @@ fn sums_spec() -> KernelSpec {
         source(
             language,
             &[("TILE", TILE)],
-            &[evariste_cuda::primitives::GROUP, evariste_cuda::primitives::SCAN_SUMS],
+            &[evariste_cuda::GROUP, evariste_cuda::primitives::SCAN_SUMS],
             &[evariste_shaders::primitives::GROUP, evariste_shaders::primitives::SCAN_SUMS],
         )
     };
     KernelSpec::new("scan_sums", "u32", bindings, body, source)
         .threads(THREADS)
         .shared_bytes(GROUP_BYTES)
-        .turns(|_: &SumsParams| loop_turns((TILE / THREADS).into(), 0) + GROUP_TURNS)
+        .iterations(|_: &SumsParams| loop_iterations((TILE / THREADS).into(), 0) + GROUP_ITERATIONS)
 }
 
 fn tiles_spec() -> KernelSpec {
@@ -192,12 +194,12 @@ fn tiles_spec() -> KernelSpec {
         source(
             language,
             &[("TILE", TILE)],
-            &[evariste_cuda::primitives::GROUP, evariste_cuda::primitives::SCAN_TILES],
+            &[evariste_cuda::GROUP, evariste_cuda::primitives::SCAN_TILES],
             &[evariste_shaders::primitives::GROUP, evariste_shaders::primitives::SCAN_TILES],
         )
     };
     KernelSpec::new("scan_tiles", "u32", bindings, body, source)
         .threads(THREADS)
         .shared_bytes(4 * (TILE + TILE / 32) + GROUP_BYTES)
-        .turns(|_: &TilesParams| 4 * loop_turns((TILE / THREADS).into(), 0) + GROUP_TURNS)
+        .iterations(|_: &TilesParams| 4 * loop_iterations((TILE / THREADS).into(), 0) + GROUP_ITERATIONS)
 }

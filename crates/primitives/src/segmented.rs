@@ -3,11 +3,12 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 #[cfg(doc)]
 use evariste_backend::Error;
 use evariste_backend::{
-    Arg, Binding, BindingType, Buffer, CpuArg, Element, Kernel, KernelSpec, Language, Queue, Result, Secrecy, View,
-    ViewMut, loop_turns, parallel, params,
+    Buffer, Element, Queue, Result, Secrecy, View, ViewMut,
+    author::{Arg, Binding, BindingType, CpuArg, Kernel, KernelSpec, Language, loop_iterations},
+    parallel, params,
 };
 
-use crate::{THREADS, checked_len};
+use crate::words::{THREADS, checked_len};
 
 /// Values that a thread adds at least: what it leaves to the next level is two.
 const MIN_SLICE: usize = 32;
@@ -15,7 +16,7 @@ const MIN_SLICE: usize = 32;
 /// Values that a thread adds at most.
 const MAX_SLICE: usize = 4096;
 
-/// Values that a thread adds at least where it may take few turns of loops: with fewer, levels would not become
+/// Values that a thread adds at least where it may take few iterations of loops: with fewer, levels would not become
 /// shorter.
 const LEAST_SLICE: usize = 4;
 
@@ -51,8 +52,8 @@ pub unsafe trait Monoid: Send + Sync + 'static {
     /// `x_store(i: u32, value: M)` of each of `bindings`.
     fn source(language: Language, bindings: &[Binding]) -> String;
 
-    /// Returns the most turns of loops that `m_add` takes in WGSL.
-    fn turns() -> u64;
+    /// Returns the most loop iterations that `m_add` takes in WGSL.
+    fn iterations() -> u64;
 
     /// Returns the identity.
     fn zero() -> Self::Value;
@@ -131,10 +132,10 @@ impl<M: Monoid> SegmentedSum<M> {
             };
             M::source(language, &seen) + body
         };
-        let add = M::turns();
+        let add = M::iterations();
         KernelSpec::new("segmented_sum", M::name(), bindings, run::<M>, source)
             .threads(THREADS)
-            .turns(move |params: &Params| loop_turns(params.slice.into(), add))
+            .iterations(move |params: &Params| loop_iterations(params.slice.into(), add))
     }
 
     /// Returns the bytes of scratch that [`SegmentedSum::reduce`] takes for `len` values.

@@ -3,18 +3,17 @@ use std::{mem, ops::Range, sync::Arc};
 #[cfg(doc)]
 use evariste_backend::Error;
 use evariste_backend::{
-    Arg, Binding, BindingType, Buffer, CpuArg, DeviceInfo, Kernel, KernelSpec, Queue, Result, ViewMut, Wiped,
-    loop_turns, params,
+    Buffer, DeviceInfo, Queue, Result, ViewMut,
+    author::{Arg, Binding, BindingType, CpuArg, Kernel, KernelSpec, Wiped, loop_iterations},
+    params,
 };
 use rayon::prelude::*;
 
 use crate::{
-    Histogram, Scan, THREADS, checked_bits, checked_len,
-    histogram::Digits,
-    mask,
-    scan::{GROUP_BYTES, GROUP_TURNS},
+    histogram::{Digits, Histogram},
+    scan::{GROUP_BYTES, GROUP_ITERATIONS, Scan},
     scattered::Scattered,
-    source,
+    words::{THREADS, checked_bits, checked_len, mask, source},
 };
 
 /// Bits of a digit where the workgroups of a pass wait for each other.
@@ -50,7 +49,7 @@ pub enum SortMethod {
 impl SortMethod {
     /// Returns the fastest method that suits a device.
     pub fn fastest(info: &DeviceInfo) -> Self {
-        match info.features.forward_progress && info.limits.loop_turns.is_none() {
+        match info.features.forward_progress && info.limits.loop_iterations.is_none() {
             true => Self::Sweep,
             false => Self::Scatter,
         }
@@ -137,7 +136,7 @@ impl RadixSort {
 
     /// Makes a plan with a configuration. All methods work on all devices. On a device without forward progress,
     /// [`SortMethod::Sweep`] runs a single workgroup. If such a device limits the loop iterations of a thread
-    /// ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)), it refuses more than some 60,000 keys.
+    /// ([`Limits::loop_iterations`](evariste_backend::Limits::loop_iterations)), it refuses more than some 60,000 keys.
     ///
     /// # Errors
     /// - [`Error::Compile`] if the compiler or the driver refuses a kernel.
@@ -400,20 +399,20 @@ fn sweep_spec() -> KernelSpec {
         source(
             language,
             &constants,
-            &[evariste_cuda::primitives::GROUP, evariste_cuda::primitives::SORT_SWEEP],
+            &[evariste_cuda::GROUP, evariste_cuda::primitives::SORT_SWEEP],
             &[evariste_shaders::primitives::SORT_SWEEP],
         )
     };
     // In WGSL one workgroup goes through all keys, half a tile at a time, and each thread through all of that.
-    let turns = |params: &SweepParams| {
+    let iterations = |params: &SweepParams| {
         let keys = params.len.min(SWEEP_TILE / 2);
-        let part = loop_turns(keys.div_ceil(THREADS).into(), 0) + loop_turns(keys.into(), 0);
-        loop_turns(THREADS.into(), 0) + loop_turns(params.len.div_ceil(SWEEP_TILE / 2).into(), part)
+        let part = loop_iterations(keys.div_ceil(THREADS).into(), 0) + loop_iterations(keys.into(), 0);
+        loop_iterations(THREADS.into(), 0) + loop_iterations(params.len.div_ceil(SWEEP_TILE / 2).into(), part)
     };
     KernelSpec::new("sort_sweep", "u32", bindings, body, source)
         .threads(THREADS)
         .shared_bytes(4 * SWEEP_TILE)
-        .turns(turns)
+        .iterations(iterations)
 }
 
 const SCATTER_CONSTANTS: [(&str, u32); 2] = [("TILE", SCATTER_TILE), ("DIGITS", 1 << SCATTER_BITS)];
@@ -434,12 +433,15 @@ fn count_spec() -> KernelSpec {
     };
     let source = |language| {
         let (cuda, wgsl) = (evariste_cuda::primitives::SORT_COUNT, evariste_shaders::primitives::SORT_COUNT);
-        source(language, &SCATTER_CONSTANTS, &[evariste_cuda::primitives::GROUP, cuda], &[wgsl])
+        source(language, &SCATTER_CONSTANTS, &[evariste_cuda::GROUP, cuda], &[wgsl])
     };
-    let turns = |_: &TileParams| {
-        loop_turns((SCATTER_TILE / THREADS).into(), 0) + loop_turns(u64::from(THREADS) >> SCATTER_BITS, 0)
+    let iterations = |_: &TileParams| {
+        loop_iterations((SCATTER_TILE / THREADS).into(), 0) + loop_iterations(u64::from(THREADS) >> SCATTER_BITS, 0)
     };
-    KernelSpec::new("sort_count", "u32", bindings, body, source).threads(THREADS).shared_bytes(4 * THREADS).turns(turns)
+    KernelSpec::new("sort_count", "u32", bindings, body, source)
+        .threads(THREADS)
+        .shared_bytes(4 * THREADS)
+        .iterations(iterations)
 }
 
 fn scatter_spec() -> KernelSpec {
@@ -474,14 +476,17 @@ fn scatter_spec() -> KernelSpec {
         source(
             language,
             &SCATTER_CONSTANTS,
-            &[evariste_cuda::primitives::GROUP, evariste_cuda::primitives::SORT_SCATTER],
+            &[evariste_cuda::GROUP, evariste_cuda::primitives::SORT_SCATTER],
             &[evariste_shaders::primitives::GROUP, evariste_shaders::primitives::SORT_SCATTER],
         )
     };
     let memory = 4 * THREADS * (1 << SCATTER_BITS) / 2 + 4 * (1 << SCATTER_BITS) + GROUP_BYTES;
-    let turns = |_: &TileParams| {
-        let words = loop_turns(1 << (SCATTER_BITS - 1), 0);
-        3 * words + loop_turns((SCATTER_TILE / THREADS).into(), 0) + GROUP_TURNS
+    let iterations = |_: &TileParams| {
+        let words = loop_iterations(1 << (SCATTER_BITS - 1), 0);
+        3 * words + loop_iterations((SCATTER_TILE / THREADS).into(), 0) + GROUP_ITERATIONS
     };
-    KernelSpec::new("sort_scatter", "u32", bindings, body, source).threads(THREADS).shared_bytes(memory).turns(turns)
+    KernelSpec::new("sort_scatter", "u32", bindings, body, source)
+        .threads(THREADS)
+        .shared_bytes(memory)
+        .iterations(iterations)
 }

@@ -1,7 +1,10 @@
 use std::{fmt, sync::Arc};
 
 use ark_ff::Field;
-use evariste_backend::{Arg, Buffer, Element, KernelSpec, Queue, Ready, Secrecy, View, ViewMut};
+use evariste_backend::{
+    Buffer, Element, Queue, Secrecy, View, ViewMut,
+    author::{Arg, KernelSpec, Ready},
+};
 use evariste_curve::{AffinePoint, DeviceCurve, Jacobian};
 use evariste_field::ifma::STEP;
 
@@ -10,7 +13,6 @@ mod parse;
 mod subgroup;
 
 use crate::{
-    RootField,
     decompress::{
         encoding::EncodingLayout,
         parse::{PointsParams, points_spec, program},
@@ -20,6 +22,7 @@ use crate::{
     kernel::{Loaded, checked_len, launch_len, parts},
     machine::THREADS,
     membership::Membership,
+    root_field::RootField,
 };
 
 pub use encoding::Encoding;

@@ -13,8 +13,9 @@ use ark_ff::{
     field_hashers::{DefaultFieldHasher, HashToField},
 };
 use evariste_backend::{
-    Arg, Binding, BindingType, Buffer, CpuArg, Element, Kernel, KernelSpec, Language, Queue, Ready, View, ViewMut,
-    loop_turns, parallel, params,
+    Buffer, Element, Queue, View, ViewMut,
+    author::{Arg, Binding, BindingType, CpuArg, Kernel, KernelSpec, Language, Ready, loop_iterations},
+    parallel, params,
 };
 use evariste_curve::{
     AffinePoint, DeviceCurve, Jacobian, Points, point,
@@ -22,7 +23,7 @@ use evariste_curve::{
 };
 use evariste_field::{
     DeviceField, Mont,
-    source::{self, turns},
+    source::{self, iterations},
     two_adic_root,
 };
 use num_bigint::BigUint;
@@ -30,13 +31,13 @@ use rayon::prelude::*;
 use sha2::Sha256;
 
 use crate::{
-    RootField,
     decompress::PRODUCTS_OF_DIGIT,
     error::{Error, Result},
     kernel::{checked_len, launch_len, parts},
     machine::THREADS,
     map::MapToCurve,
     membership::Membership,
+    root_field::RootField,
 };
 
 /// Hashes messages to points of the subgroup of prime order on one device. It computes `hash_to_curve` of RFC 9380 with
@@ -323,10 +324,10 @@ fn multiple_spec<C: DeviceCurve>() -> KernelSpec {
     };
     let body = |params: &MultipleParams, args: &mut [CpuArg<'_>; 3]| multiple_body::<C>(*params, args);
     // Doublings have 8 products, or 11 where a is not 0; additions 16, and a doubling in the rare case.
-    let digit = 40 * turns::mul::<C::BaseField>();
+    let digit = 40 * iterations::mul::<C::BaseField>();
     KernelSpec::new("sqrt_multiple", curve_source::label::<C>(), bindings, body, source)
         .threads(THREADS)
-        .turns(move |params: &MultipleParams| loop_turns((params.high - params.low).into(), digit))
+        .iterations(move |params: &MultipleParams| loop_iterations((params.high - params.low).into(), digit))
 }
 
 fn multiple_body<C: DeviceCurve>(params: MultipleParams, [scalar, base, out]: &mut [CpuArg<'_>; 3]) {
@@ -369,10 +370,10 @@ fn frobenius_spec<C: DeviceCurve>() -> KernelSpec {
             }
         });
     };
-    let turns = 2 * turns::mul::<C::BaseField>();
+    let iterations = 2 * iterations::mul::<C::BaseField>();
     KernelSpec::new("sqrt_frobenius", curve_source::label::<C>(), bindings, body, source)
         .threads(THREADS)
-        .turns(move |_: &FrobeniusParams| turns)
+        .iterations(move |_: &FrobeniusParams| iterations)
 }
 
 impl<C: WBConfig + DeviceCurve<BaseField: RootField>> fmt::Debug for HashToCurve<C> {

@@ -6,16 +6,17 @@ use std::{
 };
 
 use evariste_backend::{
-    Arg, Binding, BindingList, BindingType, Buffer, CpuArg, Device, DeviceInfo, Element, Kernel, KernelSpec, Language,
-    Queue, Ready, View, ViewMut, parallel, params,
+    Buffer, Device, DeviceInfo, Element, Queue, View, ViewMut,
+    author::{Arg, Binding, BindingList, BindingType, CpuArg, Kernel, KernelSpec, Language, Ready},
+    parallel, params,
 };
 use evariste_field::{DeviceField, DevicePrimeField, Mont, ifma::STEP, source};
 
 use crate::{
-    RootField,
     error::{Error, Result},
     machine::{self, Machine, THREADS},
     program::{LANES, Program},
+    root_field::RootField,
 };
 
 params! {
@@ -67,7 +68,7 @@ pub(crate) struct Loaded<P, B: DevicePrimeField> {
     ready: Ready,
 }
 
-impl<P: evariste_backend::Params, B: DevicePrimeField> Loaded<P, B> {
+impl<P: evariste_backend::author::Params, B: DevicePrimeField> Loaded<P, B> {
     pub(crate) fn new(queue: &Queue, program: &Program<B>, spec: KernelSpec) -> Result<Self> {
         let device = queue.device();
         Ok(Self {
@@ -193,9 +194,11 @@ pub(crate) fn spec<F: RootField>(shape: Shape, program: &Arc<Program<F::BasePrim
             let (pairs, out) = (u32::from(shape == Shape::Ratios), shape.outputs(degree));
             let sizes = format!("#define COEFFICIENTS {degree}\n#define PAIRS {pairs}\n#define OUT {out}\n");
             let field = source::cuda::<F::BasePrimeField>();
-            let kernel =
-                if rendered.columns.is_some() { evariste_cuda::sqrt::WARP } else { evariste_cuda::sqrt::ROOTS };
-            [&field, &machine::cuda(&rendered), &sizes, kernel].concat()
+            let kernel: &[&str] = match rendered.columns {
+                Some(_) => &[evariste_cuda::warp::FUNCTIONS, evariste_cuda::sqrt::WARP],
+                None => &[evariste_cuda::sqrt::ROOTS],
+            };
+            [&[&*field, &machine::cuda(&rendered), &sizes], kernel].concat().concat()
         }
         Language::Wgsl { int64 } => {
             let accessors: String = seen.iter().map(source::wgsl_accessors::<F::BasePrimeField>).collect();
@@ -210,7 +213,7 @@ pub(crate) fn spec<F: RootField>(shape: Shape, program: &Arc<Program<F::BasePrim
             }
         }
     };
-    let (run, turns) = (Arc::clone(program), program.turns());
+    let (run, iterations) = (Arc::clone(program), program.iterations());
     let body = move |params: &Params, args: Args<'_, '_>| body::<F>(&run, shape, *params, args);
     let name = if program.columns.is_some() { "sqrt_warp" } else { "sqrt_roots" };
     let (field, program) = (source::label::<F>(), machine::label(program));
@@ -219,7 +222,7 @@ pub(crate) fn spec<F: RootField>(shape: Shape, program: &Arc<Program<F::BasePrim
     KernelSpec::new(name, variant, bindings, body, source)
         .threads(THREADS)
         .shared_bytes(shared)
-        .turns(move |_: &Params| turns)
+        .iterations(move |_: &Params| iterations)
 }
 
 /// `inputs` and `outputs` in WGSL.

@@ -7,8 +7,8 @@
 
 use std::arch::x86_64::__mmask8;
 
-use evariste_backend::Wiped;
-use evariste_field::ifma::{Eight, Field, Job, Lanes, Places, STEP};
+use evariste_backend::author::Wiped;
+use evariste_field::ifma::{Eight, Job, Lanes, Montgomery52, Places, STEP};
 
 use crate::hash::{Hash, logarithm};
 
@@ -43,7 +43,7 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    pub(crate) fn run_usual(self, field: &Field) {
+    pub(crate) fn run_usual(self, field: &Montgomery52) {
         field.run_usual(self);
     }
 }
@@ -51,7 +51,7 @@ impl Run<'_> {
 impl Job for Run<'_> {
     type Output = ();
 
-    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Field) {
+    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Montgomery52) {
         // SAFETY: as the caller vouches.
         unsafe { run::<LIMBS, L>(field, self) }
     }
@@ -122,7 +122,7 @@ fn store<const LIMBS: usize, const L: usize>(lanes: &Lanes<LIMBS, L>, one: &Both
 /// # Safety
 /// As for [`Job::run`].
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-unsafe fn run<const LIMBS: usize, const L: usize>(field: &Field, job: Run<'_>) {
+unsafe fn run<const LIMBS: usize, const L: usize>(field: &Montgomery52, job: Run<'_>) {
     let lanes = &Lanes::<LIMBS, L>::new(field);
     let Run { program, constants, entries, hash, table, width, pad, mut want, data, verdicts, .. } = job;
     assert!(job.one.len() == LIMBS && constants.len().is_multiple_of(LIMBS));

@@ -17,10 +17,9 @@ mod nth_root;
 mod plan;
 mod program;
 pub mod reference;
+mod root_field;
 #[cfg(test)]
 mod tests;
-
-use evariste_field::{DeviceField, DevicePrimeField};
 
 pub use config::{RootChoice, SqrtConfig};
 pub use decompress::{Check, Decompress, DecompressConfig, Encoding, Invalid};
@@ -30,8 +29,4 @@ pub use map::MapToCurve;
 pub use method::Method;
 pub use nth_root::NthRoot;
 pub use plan::Sqrt;
-
-/// A field with square roots on devices: a prime field, or an extension of one.
-pub trait RootField: DeviceField<BasePrimeField: DevicePrimeField> {}
-
-impl<F: DeviceField<BasePrimeField: DevicePrimeField>> RootField for F {}
+pub use root_field::RootField;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use evariste_backend::{Binding, BindingType, Wiped};
+use evariste_backend::author::{Binding, BindingType, Wiped};
 use evariste_field::{
     DevicePrimeField,
     ifma::{self, STEP},
@@ -85,7 +85,7 @@ pub(crate) struct Machine<'a, B> {
     limbs: &'a [u32],
     constants: Vec<B>,
     entries: &'a [u32],
-    lanes: Option<ifma::Field>,
+    lanes: Option<ifma::Montgomery52>,
     one: Vec<u32>,
 }
 
@@ -109,7 +109,7 @@ impl<B: DevicePrimeField> Group<B> {
 
 impl<'a, B: DevicePrimeField> Machine<'a, B> {
     pub(crate) fn new(of: &'a Program<B>, program: &'a [u32], limbs: &'a [u32], entries: &'a [u32]) -> Self {
-        let lanes = if of.searches() { None } else { ifma::Field::of::<B>() };
+        let lanes = if of.searches() { None } else { ifma::Montgomery52::of::<B>() };
         let constants = if lanes.is_some() { Vec::new() } else { limbs.chunks_exact(B::LIMBS).map(B::load).collect() };
         let mut one = vec![0; B::LIMBS];
         B::ONE.store(&mut one);

@@ -6,18 +6,21 @@ use ark_ec::{
     short_weierstrass::SWCurveConfig,
 };
 use ark_ff::{AdditiveGroup, Field};
-use evariste_backend::{Arg, KernelSpec, Queue, Secrecy, View, ViewMut};
+use evariste_backend::{
+    Queue, Secrecy, View, ViewMut,
+    author::{Arg, KernelSpec},
+};
 use evariste_curve::{CurveConstant, CurveError, Jacobian};
 use evariste_field::Mont;
 
 use crate::{
-    RootField,
     error::{Error, Result},
     kernel::{Loaded, Params, Shape, checked_len, parts, spec},
     machine::THREADS,
     methods::{self, Map},
     plan::Programs,
     program::Program,
+    root_field::RootField,
 };
 
 /// The prime field under a curve.

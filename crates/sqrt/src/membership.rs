@@ -9,7 +9,7 @@ use evariste_backend::Device;
 use evariste_curve::{CurveConstant, CurveError, DeviceCurve, expect_generator};
 use num_bigint::BigUint;
 
-use crate::{RootField, error::Result};
+use crate::{error::Result, root_field::RootField};
 
 /// The largest β of an extension by the root of −β that is computed with in lanes of the CPU.
 pub(crate) const MAX_BETA: u8 = 6;

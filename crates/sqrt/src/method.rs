@@ -4,7 +4,7 @@
 /// 6 + 9 is an exponentiation by b bits with sliding windows.
 ///
 /// [`Sqrt`](crate::Sqrt) takes one of the first three methods if it applies, and otherwise the cheaper of
-/// [`Table`](Self::Table) and [`Cipolla`](Self::Cipolla). The others exist for comparison.
+/// [`Table`](Self::Table) and [`Cipolla`](Self::Cipolla). The feature `compare` has more, for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Method {
@@ -28,12 +28,15 @@ pub enum Method {
     Cipolla,
     /// For any p: one binary digit of the logarithm after the other, with the same number of squarings for all
     /// elements. W(b − n) + (n − 1) (n + 2) / 2 + 2. Shanks, "Five number-theoretic algorithms" (1972).
+    #[cfg(any(test, feature = "compare"))]
     Serial,
     /// For n ≤ 64: Tonelli–Shanks where each digit updates all powers a^(m 2^j), by independent multiplications.
     /// W(b − n) + (n − 1) (n + 2) + 2.
+    #[cfg(any(test, feature = "compare"))]
     PowerMatrix,
     /// For n ≤ 64: [`PowerMatrix`](Self::PowerMatrix) with only the powers that later digits read.
     /// W(b − n) + (n − 1) (n + 2) / 2 + 2, the number of [`Serial`](Self::Serial), with at most n in a row.
+    #[cfg(any(test, feature = "compare"))]
     NeededColumns,
     /// For n ≤ 64: Tonelli–Shanks by the 32 threads of a warp together, for few elements. Thread j has the power a^(m
     /// 2^j), and each digit updates all powers by one product of all threads at once. While one thread squares, the
@@ -48,21 +51,26 @@ pub enum Method {
     /// attempts, which fail for one in 2^64 random elements. An attacker can choose squares for which all attempts
     /// fail, and these get no root: use another method for such elements. Sze, "On taking square roots without
     /// quadratic nonresidues over finite fields", Mathematics of Computation 80 (2011).
+    #[cfg(any(test, feature = "compare"))]
     Sze,
 }
 
 impl Method {
     /// All variants.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: &[Self] = &[
         Method::Power,
         Method::Atkin,
         Method::Muller,
         Method::Table,
         Method::Cipolla,
+        #[cfg(any(test, feature = "compare"))]
         Method::Serial,
+        #[cfg(any(test, feature = "compare"))]
         Method::PowerMatrix,
+        #[cfg(any(test, feature = "compare"))]
         Method::NeededColumns,
         Method::Warp,
+        #[cfg(any(test, feature = "compare"))]
         Method::Sze,
     ];
 }

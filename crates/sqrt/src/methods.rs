@@ -6,6 +6,7 @@
 mod degree;
 mod maps;
 mod prime;
+#[cfg(any(test, feature = "compare"))]
 mod sze;
 
 use ark_ff::Field;
@@ -188,9 +189,14 @@ fn write_root<B: DevicePrimeField>(w: &mut Writer<'_, B>, method: Method, a: Slo
         Method::Power => n == 1,
         Method::Atkin => n == 2,
         Method::Muller => n == 3,
-        Method::Table | Method::Serial => true,
-        Method::PowerMatrix | Method::NeededColumns | Method::Warp => n <= MAX_COLUMNS,
+        Method::Table => true,
+        Method::Warp => n <= MAX_COLUMNS,
+        #[cfg(any(test, feature = "compare"))]
+        Method::Serial => true,
+        #[cfg(any(test, feature = "compare"))]
+        Method::PowerMatrix | Method::NeededColumns => n <= MAX_COLUMNS,
         Method::Cipolla => n >= 2,
+        #[cfg(any(test, feature = "compare"))]
         Method::Sze => sze::applies(w.prime),
     };
     if !applies {
@@ -207,11 +213,15 @@ fn write_root<B: DevicePrimeField>(w: &mut Writer<'_, B>, method: Method, a: Slo
             w.inverse_root(a, keep);
             w.b.extend([Step::Multiply(0, Operand::Slot(a)), Step::Store(root)]);
         }
+        #[cfg(any(test, feature = "compare"))]
         Method::Serial => serial(w, a, root),
+        #[cfg(any(test, feature = "compare"))]
         Method::PowerMatrix => matrix(w, a, root, false),
+        #[cfg(any(test, feature = "compare"))]
         Method::NeededColumns => matrix(w, a, root, true),
         Method::Warp => warp(w, a, root),
         Method::Cipolla => cipolla(w, a, root),
+        #[cfg(any(test, feature = "compare"))]
         Method::Sze => sze::write(w, a, root),
     }
     w.b.extend([Step::Load(Operand::Slot(root)), Step::Square(1), Step::Check(Operand::Slot(a))]);
@@ -257,6 +267,7 @@ fn muller<B: DevicePrimeField>(w: &mut Writer<'_, B>, a: Slot, root: Slot) {
 }
 
 /// x = a^m and y = a^((m + 1) / 2), so that y² = a · x, into slots; r = x.
+#[cfg(any(test, feature = "compare"))]
 fn start<B: DevicePrimeField>(w: &mut Writer<'_, B>, a: Slot, x: Slot, y: Slot) {
     w.power(a, w.prime.two_adicity + 1);
     w.b.extend([Step::Store(x), Step::Multiply(0, Operand::Slot(a)), Step::Store(y)]);
@@ -264,6 +275,7 @@ fn start<B: DevicePrimeField>(w: &mut Writer<'_, B>, a: Slot, x: Slot, y: Slot) 
 }
 
 /// Divides y by g^(2^(i − 1)), x by its square, where the flag is not set.
+#[cfg(any(test, feature = "compare"))]
 fn divide<B: DevicePrimeField>(w: &mut Writer<'_, B>, i: u32, slots: &[(Slot, u32)]) {
     for (slot, exponent) in slots {
         let factor = Prime::inverse(w.prime.power_of_generator(i - 1 + exponent));
@@ -273,6 +285,7 @@ fn divide<B: DevicePrimeField>(w: &mut Writer<'_, B>, i: u32, slots: &[(Slot, u3
 }
 
 /// One binary digit of the logarithm after the other, each by squarings from x on.
+#[cfg(any(test, feature = "compare"))]
 fn serial<B: DevicePrimeField>(w: &mut Writer<'_, B>, a: Slot, y: Slot) {
     let x = w.b.slot();
     w.reserve();
@@ -290,6 +303,7 @@ fn serial<B: DevicePrimeField>(w: &mut Writer<'_, B>, a: Slot, y: Slot) {
 
 /// The powers x^(2^j) are columns, which are all brought up to date for each digit, by multiplications that do not wait
 /// for one another, instead of squarings that do. `needed`: only those that later digits look at.
+#[cfg(any(test, feature = "compare"))]
 fn matrix<B: DevicePrimeField>(w: &mut Writer<'_, B>, a: Slot, y: Slot, needed: bool) {
     let n = w.prime.two_adicity;
     let columns = w.b.slots(n);

@@ -1,14 +1,14 @@
 use std::{any::type_name, fmt, sync::Arc};
 
-use evariste_backend::{Device, KernelSpec, Queue, View, ViewMut};
+use evariste_backend::{Device, Queue, View, ViewMut, author::KernelSpec};
 use evariste_field::Mont;
 
 use crate::{
-    RootField,
     error::{Error, Result},
     kernel::{Loaded, Params, Shape, host_bytes, on_host, spec},
     methods::{self, Degree, Prime},
     program::Program,
+    root_field::RootField,
 };
 
 /// Takes cube roots, and roots of other odd prime degrees, of the elements of a buffer over a prime field on one

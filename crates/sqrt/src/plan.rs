@@ -1,17 +1,20 @@
 use std::{fmt, marker::PhantomData, sync::Arc};
 
 use ark_ff::{Field, Zero};
-use evariste_backend::{KernelSpec, Lazy, Queue, View, ViewMut};
+use evariste_backend::{
+    Queue, View, ViewMut,
+    author::{KernelSpec, Lazy},
+};
 use evariste_field::Mont;
 
 use crate::{
-    RootField,
     config::{RootChoice, SqrtConfig},
     error::{Error, Result},
     kernel::{Loaded, Params, Shape, host_bytes, on_host, spec},
     method::Method,
     methods::{self, Prime},
     program::Program,
+    root_field::RootField,
 };
 
 /// Takes square roots of the elements of a buffer on one device. Each thread takes one element, by the algorithm that

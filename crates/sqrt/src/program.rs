@@ -5,7 +5,7 @@
 //! list of steps made on the host, with sliding windows whose table lies in slots. Kernels have one multiplication in
 //! their text, whatever the algorithm. All elements take the same steps, but for the few algorithms that search.
 
-use evariste_field::{DevicePrimeField, source::turns};
+use evariste_field::{DevicePrimeField, source::iterations};
 
 use crate::hash::Hash;
 
@@ -161,10 +161,10 @@ pub(crate) struct Program<B> {
     pub(crate) width: u32,
     /// Bits of the lowest digit that are always zero.
     pub(crate) pad: u32,
-    /// Products and turns of loops, of searches that end at the first attempt.
+    /// Products and iterations of loops, of searches that end at the first attempt.
     products: u64,
-    turns: u64,
-    /// Products and turns of one attempt of a search.
+    iterations: u64,
+    /// Products and iterations of one attempt of a search.
     attempt: [u64; 2],
     pub(crate) attempts: u32,
 }
@@ -193,9 +193,9 @@ impl<B: DevicePrimeField> Program<B> {
         self.columns.is_some() || self.steps.iter().any(|step| matches!(step, Step::Jump(..)))
     }
 
-    /// Turns that the loops of one thread take in WGSL, at most.
-    pub(crate) fn turns(&self) -> u64 {
-        self.turns + u64::from(self.attempts.max(1) - 1) * self.attempt[1]
+    /// Loop iterations that the loops of one thread take in WGSL, at most.
+    pub(crate) fn iterations(&self) -> u64 {
+        self.iterations + u64::from(self.attempts.max(1) - 1) * self.attempt[1]
     }
 }
 
@@ -312,6 +312,7 @@ impl<B: DevicePrimeField> Builder<B> {
     }
 
     /// Leaves the products of the steps from number `start` on out of those that are expected: few elements take them.
+    #[cfg(any(test, feature = "compare"))]
     pub(crate) fn seldom(&mut self, start: u32) {
         self.seldom += self.steps[start as usize..].iter().map(|step| step.products()).sum::<u64>();
     }
@@ -328,7 +329,7 @@ impl<B: DevicePrimeField> Builder<B> {
         self.push(Step::Next(attempts)).push(Step::Jump(true, start));
         let steps = &self.steps[start as usize..];
         let products = steps.iter().map(|step| step.products()).sum::<u64>() - self.seldom;
-        self.attempt = [products, self.turns_of(steps)];
+        self.attempt = [products, self.iterations_of(steps)];
         self.attempts = attempts;
     }
 
@@ -370,7 +371,7 @@ impl<B: DevicePrimeField> Builder<B> {
     pub(crate) fn finish(self) -> Program<B> {
         let before = self.columns.as_ref().map_or(0, Columns::products);
         let products = before + self.steps.iter().map(|step| step.products()).sum::<u64>() - self.seldom;
-        let turns = turns::repeat(before, turns::mul::<B>()) + self.turns_of(&self.steps);
+        let iterations = iterations::repeat(before, iterations::mul::<B>()) + self.iterations_of(&self.steps);
         let table = self.constants.len() as u32;
         let mut constants = self.constants;
         constants.extend(self.table);
@@ -387,20 +388,20 @@ impl<B: DevicePrimeField> Builder<B> {
             width: self.width,
             pad: self.pad,
             products,
-            turns,
+            iterations,
             attempt: self.attempt,
             attempts: self.attempts,
         }
     }
 
-    fn turns_of(&self, steps: &[Step]) -> u64 {
-        let mul = turns::mul::<B>();
+    fn iterations_of(&self, steps: &[Step]) -> u64 {
+        let mul = iterations::mul::<B>();
         let each = |step: &Step| match step {
-            Step::Square(_) | Step::Multiply(..) => turns::repeat(step.products(), mul),
-            Step::Halve => turns::repeat(self.digits.into(), 0),
+            Step::Square(_) | Step::Multiply(..) => iterations::repeat(step.products(), mul),
+            Step::Halve => iterations::repeat(self.digits.into(), 0),
             _ => 0,
         };
-        turns::repeat(steps.len() as u64, 0) + steps.iter().map(each).sum::<u64>()
+        iterations::repeat(steps.len() as u64, 0) + steps.iter().map(each).sum::<u64>()
     }
 }
 

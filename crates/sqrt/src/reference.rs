@@ -3,7 +3,7 @@
 use ark_ff::{Field, LegendreSymbol, PrimeField};
 use num_bigint::BigUint;
 
-use crate::RootChoice;
+use crate::config::RootChoice;
 
 /// Takes the chosen root of `x`, by arkworks; `None` if there is none. Does not end for some fields whose configured
 /// generator is a square, as arkworks' roots do not.

@@ -21,8 +21,17 @@ use evariste_field::{
 use num_bigint::BigUint;
 
 use crate::{
-    Check, Decompress, DecompressConfig, Encoding, Error, HashToCurve, MapToCurve, Method, NthRoot, PointError,
-    RootChoice, RootField, Sqrt, SqrtConfig, membership::Membership, reference,
+    config::{RootChoice, SqrtConfig},
+    decompress::{Check, Decompress, DecompressConfig, Encoding},
+    error::{Error, PointError},
+    hash_to_curve::HashToCurve,
+    map::MapToCurve,
+    membership::Membership,
+    method::Method,
+    nth_root::NthRoot,
+    plan::Sqrt,
+    reference,
+    root_field::RootField,
 };
 
 mod constants;

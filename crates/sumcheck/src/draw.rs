@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use ark_ff::PrimeField;
-use evariste_backend::Wiped;
+use evariste_backend::author::Wiped;
 use evariste_field::{
     DeviceField,
-    source::{self, cuda_words, list, turns as loops, wgsl_words},
+    source::{self, cuda_words, iterations as loops, list, wgsl_words},
 };
 
 use crate::{
@@ -52,8 +52,8 @@ fn parts<E: DeviceField>(degree: usize) -> usize {
     (degree + 1).min(threads::<E>() as usize / (2 * degree).max(1))
 }
 
-/// Turns of the loops of a thread.
-pub(crate) fn turns<E: DeviceField>(
+/// Iterations of the loops of a thread.
+pub(crate) fn iterations<E: DeviceField>(
     degree: usize,
     previous: Option<&EvaluationPoints>,
 ) -> impl Fn(&Params) -> u64 + Send + Sync + 'static {

@@ -1,7 +1,7 @@
 //! Polynomials of one variable, by values and by coefficients. Some may come of secrets and never be part of a proof.
 
 use ark_ff::Field;
-use evariste_backend::Wiped;
+use evariste_backend::author::Wiped;
 
 /// The coefficients of the polynomial with these values at 0, 1, 2, …, which are fewer than the
 /// characteristic.

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use evariste_backend::{Buffer, Device, Element, Lazy, Queue, View};
+use evariste_backend::{Buffer, Device, Element, Queue, View, author::Lazy};
 use evariste_expression::{Constants, Expression};
 use evariste_field::{DeviceField, Mont};
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use evariste_backend::{Access, Binding, BindingList, BindingType, CpuArg, KernelSpec, Language};
+use evariste_backend::author::{Access, Binding, BindingList, BindingType, CpuArg, KernelSpec, Language};
 use evariste_expression::{Expression, binding_names};
 use evariste_field::{
     DeviceField,
     evaluator::lanes_of,
-    source::{self, binding_type, turns},
+    source::{self, binding_type, iterations},
 };
 
 use crate::{
@@ -216,23 +216,23 @@ pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind
         let fold = if kind.tail { Fold::No } else { kind.fold };
         Arc::new(Parts::new(expression, kind.tables, fold, &kind.points, weighing))
     });
-    let mul = turns::mul::<E>();
+    let mul = iterations::mul::<E>();
     // Each of the two choices of a turn may be a loop to a compiler.
-    let of_program = move |program: &Program| turns::repeat(program.multiplications() as u64, mul + 2) + mul;
+    let of_program = move |program: &Program| iterations::repeat(program.multiplications() as u64, mul + 2) + mul;
     let below_top = kind.points.len() as u64 - u64::from(kind.points.infinity);
     let of_parts = |parts: &Parts| {
         let [ends, top] = [&parts.ends, &parts.top].map(|part| part.as_ref().map_or(0, of_program));
         // At a point the tables go some steps on, or in one loop with others one.
-        let value = turns::repeat(middle as u64 + 1, 0) + of_program(&parts.value) + 8;
+        let value = iterations::repeat(middle as u64 + 1, 0) + of_program(&parts.value) + 8;
         match kind.tail {
             true => value.max(top),
-            false => ends + turns::repeat(below_top, value) + top,
+            false => ends + iterations::repeat(below_top, value) + top,
         }
     };
     let (threads, points) = (threads::<E>(), kind.points.len() as u64);
-    let drawing = draw::turns::<E>(degree, kind.drawn.as_ref());
-    let tree = turns::repeat(threads.ilog2().into(), 0);
-    let (all, last, elements) = (kind.tail, values_turns::<E>(kind), 2 * kind.tables as u64);
+    let drawing = draw::iterations::<E>(degree, kind.drawn.as_ref());
+    let tree = iterations::repeat(threads.ilog2().into(), 0);
+    let (all, last, elements) = (kind.tail, values_iterations::<E>(kind), 2 * kind.tables as u64);
     let (pair, point) = match &parts {
         Some(parts) => (of_parts(parts), of_parts(parts)),
         None => (of_program(&inside), programs.iter().map(of_program).max().unwrap_or(0)),
@@ -241,18 +241,18 @@ pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind
     let round = move |params: &Params| {
         let count = (1u64 << params.log_chunk).min(params.pairs.into());
         let work = match all {
-            false => turns::repeat(count.div_ceil(threads.into()), pair) + turns::repeat(points, tree + mul),
+            false => iterations::repeat(count.div_ceil(threads.into()), pair) + iterations::repeat(points, tree + mul),
             true => {
-                let sums = turns::repeat(u64::from(params.pairs).div_ceil(group.into()), point + mul) + tree;
-                turns::repeat((elements * u64::from(params.pairs)).div_ceil(threads.into()), mul)
-                    + turns::repeat((points * u64::from(group)).div_ceil(threads.into()), sums)
+                let sums = iterations::repeat(u64::from(params.pairs).div_ceil(group.into()), point + mul) + tree;
+                iterations::repeat((elements * u64::from(params.pairs)).div_ceil(threads.into()), mul)
+                    + iterations::repeat((points * u64::from(group)).div_ceil(threads.into()), sums)
             }
         };
         work + drawing(params)
     };
     // No later round takes more than the first one of a tail.
-    let turns = move |params: &Params| match all {
-        true => turns::repeat(u64::from(params.rounds) + 1, round(params)) + last,
+    let iterations = move |params: &Params| match all {
+        true => iterations::repeat(u64::from(params.rounds) + 1, round(params)) + last,
         false => round(params),
     };
     let (for_source, for_body, seen) = (kind.clone(), kind.clone(), Arc::clone(&inside));
@@ -290,7 +290,7 @@ pub(crate) fn spec<E: DeviceField, T: DeviceField>(expression: &Expression, kind
             KernelSpec::new("sumcheck_round", variant, kind.bindings::<E, T, _>(state), run, source)
         }
     };
-    spec.threads(threads).shared_bytes(shared_bytes::<E>(degree, kind.drawn.is_some())).turns(turns)
+    spec.threads(threads).shared_bytes(shared_bytes::<E>(degree, kind.drawn.is_some())).iterations(iterations)
 }
 
 /// Workgroup memory.
@@ -309,7 +309,7 @@ pub(crate) fn finish_spec<E: DeviceField, T: DeviceField>(
     let bindings = kind.bindings::<E, T, _>(STATE);
     let zero = if previous.zero { "" } else { ", from a zero" };
     let variant = format!("{} of degree {degree}, {:?}{zero} over {}", kind.tables, kind.source, source::label::<E>());
-    let (for_source, for_body, for_turns, before) = (kind.clone(), kind.clone(), kind, previous.clone());
+    let (for_source, for_body, for_iterations, before) = (kind.clone(), kind.clone(), kind, previous.clone());
     let source = move |language| match language {
         Language::Cuda => cuda::finish::<E, T>(&for_source, degree),
         Language::Wgsl { int64 } => wgsl::finish::<E, T>(&for_source, degree, int64),
@@ -317,14 +317,15 @@ pub(crate) fn finish_spec<E: DeviceField, T: DeviceField>(
     let body = move |params: &Params, (tables, _, (_, sums), state): Args<'_, '_, &mut CpuArg<'_>>| {
         cpu::values::<E, T>(&for_body, degree, &before, params, tables, sums, state);
     };
-    let (drawing, last) = (draw::turns::<E>(degree, for_turns.drawn.as_ref()), values_turns::<E>(&for_turns));
+    let (drawing, last) =
+        (draw::iterations::<E>(degree, for_iterations.drawn.as_ref()), values_iterations::<E>(&for_iterations));
     KernelSpec::new("sumcheck_finish", variant, bindings, body, source)
         .threads(threads::<E>())
         .shared_bytes(shared_bytes::<E>(degree, true))
-        .turns(move |params: &Params| drawing(params) + last)
+        .iterations(move |params: &Params| drawing(params) + last)
 }
 
-/// Turns of the loop over these values.
-fn values_turns<E: DeviceField>(kind: &Kind) -> u64 {
-    turns::repeat((kind.tables as u64).div_ceil(threads::<E>().into()), turns::mul::<E>())
+/// Loop iterations of the loop over these values.
+fn values_iterations<E: DeviceField>(kind: &Kind) -> u64 {
+    iterations::repeat((kind.tables as u64).div_ceil(threads::<E>().into()), iterations::mul::<E>())
 }

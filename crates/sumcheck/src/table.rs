@@ -3,13 +3,14 @@
 use std::{any::TypeId, marker::PhantomData, sync::Arc};
 
 use evariste_backend::{
-    Arg, Binding, Buffer, CpuArg, Device, KernelSpec, Language, LazyKernel, Queue, Secrecy, View, ViewMut, parallel,
-    params,
+    Buffer, Device, Queue, Secrecy, View, ViewMut,
+    author::{Arg, Binding, CpuArg, KernelSpec, Language, LazyKernel},
+    parallel, params,
 };
 use evariste_field::{
     DeviceField, Mont,
     evaluator::lift,
-    source::{self, binding_type, turns},
+    source::{self, binding_type, iterations},
 };
 
 use crate::{
@@ -37,7 +38,7 @@ params! {
         low: u32,
     }
 
-    struct FoldParams {
+    struct BindParams {
         len: u32,
         neighbours: u32,
     }
@@ -63,7 +64,7 @@ pub struct Mle<E, T = E> {
 struct Kernels {
     eq: LazyKernel<EqParams>,
     outer: LazyKernel<OuterParams>,
-    fold: [LazyKernel<FoldParams>; 2],
+    fold: [LazyKernel<BindParams>; 2],
 }
 
 /// The tables of eq for two groups of coordinates, each for every number of these from none on. The coordinates are the
@@ -241,7 +242,7 @@ impl<E: DeviceField, T: DeviceField> Mle<E, T> {
         let len = target.len();
         source.expect_len("a table to be folded", 2 * len)?;
         assert!(!challenge.is_empty(), "a challenge");
-        let params = FoldParams { len: len as u32, neighbours: u32::from(order == Order::LsbFirst) };
+        let params = BindParams { len: len as u32, neighbours: u32::from(order == Order::LsbFirst) };
         let args = &mut [Arg::read(source), Arg::read(challenge), Arg::write(target)];
         // SAFETY: the source has twice the elements of the target, which are `len`, and there is a challenge.
         unsafe { kernel.launch(&self.queue, (len as u64).div_ceil(THREADS.into()), &params, args) }?;
@@ -297,9 +298,9 @@ fn eq_spec<E: DeviceField>() -> KernelSpec {
             }
         }
     };
-    let mul = turns::mul::<E>();
-    let turns = move |params: &EqParams| turns::repeat(params.variables.into(), mul);
-    KernelSpec::new("sumcheck_eq", source::label::<E>(), bindings, body, source).threads(THREADS).turns(turns)
+    let mul = iterations::mul::<E>();
+    let iterations = move |params: &EqParams| iterations::repeat(params.variables.into(), mul);
+    KernelSpec::new("sumcheck_eq", source::label::<E>(), bindings, body, source).threads(THREADS).iterations(iterations)
 }
 
 fn outer_spec<E: DeviceField>() -> KernelSpec {
@@ -319,9 +320,11 @@ fn outer_spec<E: DeviceField>() -> KernelSpec {
             }
         });
     };
-    let mul = turns::mul::<E>();
-    let turns = move |_: &OuterParams| mul;
-    KernelSpec::new("sumcheck_outer", source::label::<E>(), bindings, body, source).threads(THREADS).turns(turns)
+    let mul = iterations::mul::<E>();
+    let iterations = move |_: &OuterParams| mul;
+    KernelSpec::new("sumcheck_outer", source::label::<E>(), bindings, body, source)
+        .threads(THREADS)
+        .iterations(iterations)
 }
 
 fn fold_spec<E: DeviceField, S: DeviceField>() -> KernelSpec {
@@ -339,17 +342,17 @@ fn fold_spec<E: DeviceField, S: DeviceField>() -> KernelSpec {
                 "{}#define SOURCE {name}\n#define EXTENDED {extended}\n#define WEIGHTED 0\n#define POINTS 1\n{}{}",
                 source::cuda::<E>(),
                 evariste_cuda::sumcheck::HEADER,
-                evariste_cuda::sumcheck::FOLD
+                evariste_cuda::sumcheck::BIND
             )
         }
         Language::Wgsl { int64 } => {
             let skip = usize::from(below);
             let accessors: String = bindings[skip..].iter().map(source::wgsl_accessors::<E>).collect();
             let lift = round::wgsl_lift::<E, S>(&bindings[0], below);
-            source::wgsl::<E>(int64) + &accessors + &lift + evariste_shaders::sumcheck::FOLD
+            source::wgsl::<E>(int64) + &accessors + &lift + evariste_shaders::sumcheck::BIND
         }
     };
-    let body = |params: &FoldParams, [source, challenge, folded]: &mut [CpuArg<'_>; 3]| {
+    let body = |params: &BindParams, [source, challenge, folded]: &mut [CpuArg<'_>; 3]| {
         let challenge = E::load(challenge.read::<u32>());
         let limbs = S::LIMBS;
         let from = source.read::<u32>();
@@ -364,9 +367,9 @@ fn fold_spec<E: DeviceField, S: DeviceField>() -> KernelSpec {
             }
         });
     };
-    let mul = turns::mul::<E>();
-    let turns = move |_: &FoldParams| mul;
+    let mul = iterations::mul::<E>();
+    let iterations = move |_: &BindParams| mul;
     let from = if below { ", from below" } else { "" };
     let variant = source::label::<E>() + from;
-    KernelSpec::new("sumcheck_fold", variant, bindings, body, source).threads(THREADS).turns(turns)
+    KernelSpec::new("sumcheck_bind", variant, bindings, body, source).threads(THREADS).iterations(iterations)
 }

@@ -10,8 +10,8 @@ use std::{
 
 use ark_bls12_381::Fr;
 use evariste_backend::{
-    Backend, Device, DeviceInfo, Dispatch, Error as DeviceError, Event, Executable, HostBuffer, KernelSpec, Memory,
-    Pending, QueueHandle, Result, Secrecy, Span, SpanMut, Stats, Transfer,
+    Device, DeviceInfo, Error as DeviceError, Event, HostBuffer, Pending, Result, Secrecy, Stats, Transfer,
+    author::{Backend, Dispatch, Executable, KernelSpec, Memory, QueueHandle, Span, SpanMut},
 };
 use evariste_field::{Expression, Mont};
 use evariste_sumcheck::{Blake3Transcript, Error, Mle, Order, Statement, Sumcheck, Weight};

@@ -23,7 +23,7 @@ use anyhow::{Result, anyhow};
 use ark_ff::FftField;
 use clap::Args;
 use evariste_aes::{Aes, KeySize, Method};
-use evariste_backend::{Device, DeviceInfo, Features, KernelSpec, Kind, nvrtc};
+use evariste_backend::{Device, DeviceInfo, Features, Kind, author::KernelSpec, nvrtc};
 use evariste_curve::{PointSum, Points};
 use evariste_field::{DeviceField, Expression, FieldSum, Vector, small};
 use evariste_machine::table::Table;

@@ -10,7 +10,11 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
-use evariste_backend::{CpuVectors, Device, DeviceId, Kind, cpu_vectors, nvrtc};
+use evariste_backend::{
+    Device, DeviceId, Kind,
+    author::{CpuVectors, cpu_vectors},
+    nvrtc,
+};
 use evariste_conformance::EVERY_FIELD;
 use evariste_machine::{
     devices::{self, Found, Missing},

@@ -54,7 +54,7 @@ pub(super) fn seven<F: DeviceField + FftField>(session: &mut Session, target: &T
                 anyhow::Ok(host)
             };
             let mut host = Some(work(host, &mut data)?);
-            // Here, as what memory holds when it comes back is unspecified: later turns may begin with anything.
+            // Here, as what memory holds when it comes back is unspecified: later iterations may begin with anything.
             ensure!(data.to_vec()? == seven_by_arkworks(problem)?, "the seven transforms are wrong");
             let turn = || {
                 host = host.take().map(|host| work(host, &mut data)).transpose()?;

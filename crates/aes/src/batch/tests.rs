@@ -164,7 +164,7 @@ fn messages_without_bytes_lie_anywhere() {
     for (device, launch_bytes) in
         Device::all().into_iter().flat_map(|device| [(device.clone(), 128), (device, u64::MAX)])
     {
-        for method in [crate::Method::Sbox, crate::Method::Bitsliced] {
+        for method in [crate::config::Method::Sbox, crate::config::Method::Bitsliced] {
             let config = AesConfig::default().method(method).launch_bytes(launch_bytes);
             let aes = Aes::with_keys(&device, &[[1; 16], [2; 16]], config).unwrap();
             let host = Aes::with_keys(&Device::cpu(), &[[1; 16], [2; 16]], AesConfig::default()).unwrap();

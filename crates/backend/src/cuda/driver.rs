@@ -252,7 +252,7 @@ impl Context {
                 cache_bytes: self.attribute(A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
                 workgroup_threads: self.attribute(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
                 staging_bytes: STAGING_BYTES,
-                loop_turns: None,
+                loop_iterations: None,
             },
             features: Features { int64: true, queues: true, forward_progress: true, software: false },
         })

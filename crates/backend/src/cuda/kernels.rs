@@ -201,7 +201,7 @@ impl Kernels {
     }
 }
 
-/// A loaded kernel: what an [`crate::Executable`] of this backend holds.
+/// A loaded kernel: what an [`crate::author::Executable`] of this backend holds.
 pub(super) struct Module {
     context: Arc<Context>,
     raw: Handle<CUmod_st>,

@@ -212,7 +212,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Sets a function to call for each kernel that is made ready from now on. By default, it is never called. A
-    /// backend that compiles has [`Compilations`](crate::Compilations) for this.
+    /// backend that compiles has [`Compilations`](crate::author::Compilations) for this.
     fn observe(&self, _observer: Option<Observer>) {}
 
     /// Launches a kernel.

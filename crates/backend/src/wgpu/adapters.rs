@@ -111,14 +111,14 @@ pub(super) fn chunk_bytes(limits: &wgpu::Limits) -> u64 {
     1 << most.max(1 << 16).ilog2()
 }
 
-/// `LP_MAX_TGSI_LOOP_ITERATIONS` of Mesa's llvmpipe: it counts the turns of all loops of a thread together, and ends
+/// `LP_MAX_TGSI_LOOP_ITERATIONS` of Mesa's llvmpipe: it counts the iterations of all loops of a thread together, and ends
 /// every loop when they are used up.
-const LLVMPIPE_LOOP_TURNS: u32 = 65_535;
+const LLVMPIPE_LOOP_ITERATIONS: u32 = 65_535;
 
-/// [`crate::Limits::loop_turns`] of an adapter.
-pub(super) fn loop_turns(info: &wgpu::AdapterInfo) -> Option<u32> {
+/// [`crate::Limits::loop_iterations`] of an adapter.
+pub(super) fn loop_iterations(info: &wgpu::AdapterInfo) -> Option<u32> {
     let names = [&info.driver, &info.name];
-    names.iter().any(|name| name.contains("llvmpipe")).then_some(LLVMPIPE_LOOP_TURNS)
+    names.iter().any(|name| name.contains("llvmpipe")).then_some(LLVMPIPE_LOOP_ITERATIONS)
 }
 
 /// Sorts adapters, best first, and leaves out those that are another's GPU through another driver or API.
@@ -233,9 +233,9 @@ mod tests {
     #[test]
     fn llvmpipe_has_a_limit_of_turns() {
         let mut info = adapter(wgpu::DeviceType::Cpu, wgpu::Backend::Vulkan, 0, "");
-        assert_eq!(loop_turns(&info), None);
+        assert_eq!(loop_iterations(&info), None);
         info.driver = "llvmpipe".into();
-        assert_eq!(loop_turns(&info), Some(LLVMPIPE_LOOP_TURNS));
+        assert_eq!(loop_iterations(&info), Some(LLVMPIPE_LOOP_ITERATIONS));
     }
 
     #[test]

@@ -147,7 +147,7 @@ impl Context {
                     .max_compute_invocations_per_workgroup
                     .min(limits.max_compute_workgroup_size_x),
                 staging_bytes: STAGING_BYTES,
-                loop_turns: adapters::loop_turns(&adapter),
+                loop_iterations: adapters::loop_iterations(&adapter),
             },
             features: Features {
                 int64: device.features().contains(wgpu::Features::SHADER_INT64),

@@ -11,11 +11,12 @@ mod streams;
 mod vectors;
 
 use evariste::aes::{Aes, AesConfig, KeySize, Method};
-use evariste::backend::{DeviceInfo, KernelSpec};
+use evariste::backend::{DeviceInfo, author::KernelSpec};
 use libtest_mimic::Failed;
 
 use crate::{
-    Area, DeviceTrials,
+    area::Area,
+    harness::DeviceTrials,
     launches::{Exception, KernelGroup, Launched},
 };
 
@@ -83,7 +84,7 @@ fn common() -> Vec<libtest_mimic::Trial> {
 }
 
 /// The trial that needs CUDA's sources on the host.
-pub(crate) fn in_kernels(device: &evariste::backend::Device) -> crate::Outcome {
+pub(crate) fn in_kernels(device: &evariste::backend::Device) -> crate::harness::Outcome {
     places::in_kernels(device)
 }
 

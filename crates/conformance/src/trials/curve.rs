@@ -10,14 +10,19 @@ use ark_ec::{
 };
 use ark_ff::{AdditiveGroup, Field, UniformRand, Zero};
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
-use evariste::backend::{Buffer, Device, Element, Error, KernelSpec};
+use evariste::backend::{Buffer, Device, Element, Error, author::KernelSpec};
 use evariste::curve::{AffinePoint, DeviceCurve, Jacobian, PointForm, PointSum, Points, Xyzz};
 use evariste::primitives::{SegmentedSum, reference};
 use evariste_microbench::{ADDITIONS, AddChain};
 
 use crate::{
-    Area, DeviceTrials, EVERY_FIELD, Outcome, curves, expect, expect_equal, expect_error, expect_same, garbage,
-    launches::KernelGroup, other_device,
+    area::Area,
+    curves,
+    devices::{garbage, other_device},
+    expect::{expect, expect_equal, expect_error, expect_same},
+    fields::EVERY_FIELD,
+    harness::{DeviceTrials, Outcome},
+    launches::KernelGroup,
 };
 
 pub(crate) const AREA: Area = Area {

@@ -9,7 +9,13 @@ use std::{thread, time::Duration};
 
 use evariste::backend::{Device, Error, Secrecy, Transfer};
 
-use crate::{Area, DeviceTrials, Outcome, expect, expect_equal, expect_error, expect_same, launches, other_device};
+use crate::{
+    area::Area,
+    devices::other_device,
+    expect::{expect, expect_equal, expect_error, expect_same},
+    harness::{DeviceTrials, Outcome},
+    launches,
+};
 
 pub(crate) const AREA: Area = Area { operations: secrets::OPERATIONS, freed: freed::FREED, ..Area::new("device", add) };
 

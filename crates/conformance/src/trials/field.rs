@@ -9,14 +9,17 @@ mod vector;
 use std::iter;
 
 use ark_ff::{BigInteger, PrimeField};
-use evariste::backend::{Buffer, Device, Element, Error, KernelSpec, Secrecy, Transfer};
+use evariste::backend::{Buffer, Device, Element, Error, Secrecy, Transfer, author::KernelSpec};
 use evariste::field::{Canonical, DeviceField, DevicePrimeField, Expression, Mont, Vector, reference, small};
 use evariste_microbench::{MULTIPLICATIONS, MulChain, Place, Products, Sharing, Step};
 
 use crate::{
-    Area, DeviceTrials, EVERY_FIELD, Outcome, expect_equal, expect_error, expect_same, fields, garbage,
+    area::Area,
+    devices::{garbage, other_device},
+    expect::{expect_equal, expect_error, expect_same},
+    fields::{self, EVERY_FIELD},
+    harness::{DeviceTrials, Outcome},
     launches::{Exception, KernelGroup, Launched},
-    other_device,
     samples::samples,
     sizes::lengths,
 };

@@ -13,7 +13,11 @@ use evariste::{
 };
 
 use crate::{
-    Area, DeviceTrials, Outcome, expect_equal, expect_error, expect_same, garbage, launches::KernelGroup, other_device,
+    area::Area,
+    devices::{garbage, other_device},
+    expect::{expect_equal, expect_error, expect_same},
+    harness::{DeviceTrials, Outcome},
+    launches::KernelGroup,
     sizes::lengths,
 };
 

@@ -23,9 +23,13 @@ use evariste::msm::{
 };
 
 use crate::{
-    Area, DeviceTrials, EVERY_FIELD, Outcome, curves, expect, expect_equal, expect_same, is_emulated,
+    area::Area,
+    curves,
+    devices::{is_emulated, other_device},
+    expect::{expect, expect_equal, expect_same},
+    fields::EVERY_FIELD,
+    harness::{DeviceTrials, Outcome},
     launches::{Exception, KernelGroup, Launched},
-    other_device,
     recorder::Recorder,
     sizes::is_few,
 };

@@ -12,15 +12,18 @@ mod secrets;
 use ark_bls12_381::Fr;
 use ark_ff::{FftField, Field};
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
-use evariste::backend::{Device, DeviceInfo, Error as DeviceError, KernelSpec, Kind};
+use evariste::backend::{Device, DeviceInfo, Error as DeviceError, Kind, author::KernelSpec};
 use evariste::field::{DeviceField, Mont, small};
 use evariste::ntt::{Error, Ntt, NttConfig, Order, Split, TwiddleTable, Twiddles, reference};
 use libtest_mimic::Failed;
 
 use crate::{
-    Area, DeviceTrials, EVERY_FIELD, Outcome,
+    area::Area,
     curves::TinyField,
-    expect_equal, expect_error, expect_same, fields, is_checked_cpu, is_emulated,
+    devices::{is_checked_cpu, is_emulated},
+    expect::{expect_equal, expect_error, expect_same},
+    fields::{self, EVERY_FIELD},
+    harness::{DeviceTrials, Outcome},
     launches::{self, Exception, KernelGroup, Launched},
     samples::samples,
     sizes::is_few,
@@ -35,7 +38,7 @@ pub(crate) const AREA: Area = Area {
     ],
     operations: secrets::OPERATIONS,
     freed: freed::FREED,
-    without_operation: &[("ntt_factors", "it computes public factors alone, for benches")],
+    without_operation: &[("ntt_twiddles_alone", "it computes public factors alone, for benches")],
     ordered: queues::ORDERED,
     boundaries: boundaries::BOUNDARIES,
     prepared: Some(prepared::transforms),

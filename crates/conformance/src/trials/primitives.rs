@@ -16,9 +16,12 @@ use evariste::primitives::{
 };
 
 use crate::{
-    Area, DeviceTrials, Outcome, expect, expect_equal, expect_error, expect_same, fields, garbage, is_checked_cpu,
+    area::Area,
+    devices::{garbage, is_checked_cpu, other_device},
+    expect::{expect, expect_equal, expect_error, expect_same},
+    fields,
+    harness::{DeviceTrials, Outcome},
     launches::{Exception, KernelGroup, Launched},
-    other_device,
     recorder::Recorder,
     samples::samples,
     sizes::lengths,

@@ -15,7 +15,11 @@ use std::{
 use evariste::backend::{DEVICE_VARIABLE, Device, DeviceId, Kind};
 use libtest_mimic::{Failed, Trial};
 
-use crate::{Area, DeviceTrials, Outcome, expect};
+use crate::{
+    area::Area,
+    expect::expect,
+    harness::{DeviceTrials, Outcome},
+};
 
 /// The environment variable of the kernel cache.
 const CACHE_VARIABLE: &str = "EVARISTE_CACHE";

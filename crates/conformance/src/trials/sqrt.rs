@@ -25,7 +25,11 @@ use evariste::sqrt::{
 };
 
 use crate::{
-    Area, DeviceTrials, Outcome, expect_equal, expect_same, garbage, launches::KernelGroup, other_device,
+    area::Area,
+    devices::{garbage, other_device},
+    expect::{expect_equal, expect_same},
+    harness::{DeviceTrials, Outcome},
+    launches::KernelGroup,
     sizes::lengths,
 };
 
@@ -163,7 +167,7 @@ fn roots_of_degree<F: RootField + PrimeField, const DEGREE: u32>(device: &Device
 fn methods(device: &Device) -> Outcome {
     let host = elements::<BabyBear>(33);
     let expected: Vec<_> = host.iter().map(|x| reference::root(*x, RootChoice::Smaller)).collect();
-    for method in Method::ALL {
+    for &method in Method::ALL {
         let config = SqrtConfig::default().method(method).choice(RootChoice::Smaller);
         let roots = match Sqrt::with_config(device, config) {
             Err(Error::Method { .. }) => continue,

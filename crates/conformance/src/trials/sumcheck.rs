@@ -21,9 +21,12 @@ use evariste::sumcheck::{
 };
 
 use crate::{
-    Area, DeviceTrials, EVERY_FIELD, Outcome, expect, expect_equal, expect_same, is_emulated,
+    area::Area,
+    devices::{is_emulated, other_device},
+    expect::{expect, expect_equal, expect_same},
+    fields::EVERY_FIELD,
+    harness::{DeviceTrials, Outcome},
     launches::{Exception, KernelGroup, Launched},
-    other_device,
     recorder::Recorder,
     sizes::is_few,
 };

@@ -1,14 +1,17 @@
 //! The kernels of operations on vectors of points, in all three languages.
 
 use ark_ff::{AdditiveGroup, Field};
-use evariste_backend::{Binding, BindingList, BindingType, CpuArg, KernelSpec, Language, Wiped, parallel, params};
+use evariste_backend::{
+    author::{Binding, BindingList, BindingType, CpuArg, KernelSpec, Language, Wiped},
+    parallel, params,
+};
 use evariste_field::{
     DeviceField, ifma,
-    source::{binding_type, cuda_group_inverse, group_inverse_threads, turns, wgsl_group_inverse},
+    source::{binding_type, cuda_group_inverse, group_inverse_threads, iterations, wgsl_group_inverse},
 };
 
 use crate::{
-    DeviceCurve,
+    device_curve::DeviceCurve,
     lanes::add_affine,
     operation::{Divide, Map},
     point,
@@ -89,8 +92,10 @@ pub(crate) fn map_spec<C: DeviceCurve>(operation: Map) -> KernelSpec {
         });
     };
     let variant = format!("{operation:?} over {}", source::label::<C>());
-    let turns = source::turns::<C>();
-    KernelSpec::new("point_map", variant, bindings, body, source).threads(THREADS).turns(move |_: &MapParams| turns)
+    let iterations = source::iterations::<C>();
+    KernelSpec::new("point_map", variant, bindings, body, source)
+        .threads(THREADS)
+        .iterations(move |_: &MapParams| iterations)
 }
 
 pub(crate) fn divide_spec<C: DeviceCurve>(operation: Divide) -> KernelSpec {
@@ -120,7 +125,7 @@ pub(crate) fn divide_spec<C: DeviceCurve>(operation: Divide) -> KernelSpec {
                 .concat()
         }
     };
-    let lanes = if operation == Divide::AffineAdd { ifma::Field::of::<C::BaseField>() } else { None };
+    let lanes = if operation == Divide::AffineAdd { ifma::Montgomery52::of::<C::BaseField>() } else { None };
     let body = move |params: &DivideParams, (a, b, out): Args<'_, '_>| {
         let out_words = words::<C>(Form::Affine);
         let (a, b): (&[u32], &[u32]) = (a.read(), b.map_or(&[], |b| b.read()));
@@ -145,13 +150,16 @@ pub(crate) fn divide_spec<C: DeviceCurve>(operation: Divide) -> KernelSpec {
         });
     };
     let variant = format!("{operation:?} over {}", source::label::<C>());
-    let (mul, finish) = (turns::mul::<C::BaseField>(), source::turns::<C>());
-    let shared = turns::group_inverse::<C::BaseField>(threads);
-    let turns = move |params: &DivideParams| {
+    let (mul, finish) = (iterations::mul::<C::BaseField>(), source::iterations::<C>());
+    let shared = iterations::group_inverse::<C::BaseField>(threads);
+    let iterations = move |params: &DivideParams| {
         let run = u64::from(params.len.div_ceil(params.threads.max(1)));
-        turns::repeat(run, mul) + shared + turns::repeat(run, 2 * mul + finish)
+        iterations::repeat(run, mul) + shared + iterations::repeat(run, 2 * mul + finish)
     };
-    KernelSpec::new("point_divide", variant, bindings, body, source).threads(threads).shared_bytes(bytes).turns(turns)
+    KernelSpec::new("point_divide", variant, bindings, body, source)
+        .threads(threads)
+        .shared_bytes(bytes)
+        .iterations(iterations)
 }
 
 /// Points that a CPU thread takes at a time in lanes, of `len` in all.
@@ -191,8 +199,8 @@ pub(crate) fn mul_spec<C: DeviceCurve>() -> KernelSpec {
     let bindings = [Binding::read("a", word), Binding::read("k", BindingType::U32), Binding::write("out", word)];
     let seen = [(bindings[0], Form::Affine), (bindings[2], Form::Xyzz)];
     let source = move |language| match language {
-        Language::Cuda => source::cuda::<C>() + evariste_cuda::curve::TIMES,
-        Language::Wgsl { int64 } => source::wgsl_kernel::<C>(int64, &seen) + evariste_shaders::curve::TIMES,
+        Language::Cuda => source::cuda::<C>() + evariste_cuda::curve::MULTIPLY,
+        Language::Wgsl { int64 } => source::wgsl_kernel::<C>(int64, &seen) + evariste_shaders::curve::MULTIPLY,
     };
     let body = |params: &MulParams, [a, k, out]: &mut [CpuArg<'_>; 3]| {
         let (a_words, out_words) = (words::<C>(Form::Affine), words::<C>(Form::Xyzz));
@@ -216,8 +224,8 @@ pub(crate) fn mul_spec<C: DeviceCurve>() -> KernelSpec {
         });
     };
     let variant = format!("points over {}", source::label::<C>());
-    let add = source::turns::<C>();
-    KernelSpec::new("point_times", variant, bindings, body, source)
+    let add = source::iterations::<C>();
+    KernelSpec::new("point_multiply", variant, bindings, body, source)
         .threads(THREADS)
-        .turns(move |params: &MulParams| turns::repeat(2 * u64::from(params.digits), add))
+        .iterations(move |params: &MulParams| iterations::repeat(2 * u64::from(params.digits), add))
 }

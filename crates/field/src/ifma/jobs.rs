@@ -3,23 +3,23 @@
 
 use std::fmt;
 
-use evariste_backend::Wiped;
+use evariste_backend::author::Wiped;
 
 use super::{
-    Field, Job,
+    Job, Montgomery52,
     points::jobs::{Chords, Differences},
     vector::{chain::Chain, combine::Combine, inner::InnerProduct, inverse::Inverse, products::Products},
 };
 
 /// Does jobs for the fields of some number of limbs.
 pub(super) trait Jobs: fmt::Debug + Send + Sync {
-    fn products(&self, field: &Field, job: Products);
-    fn chain(&self, field: &Field, job: Chain);
-    fn combine(&self, field: &Field, job: Combine);
-    fn inner_product(&self, field: &Field, job: InnerProduct) -> Wiped<u32>;
-    fn inverse(&self, field: &Field, job: Inverse<'_>);
-    fn differences(&self, field: &Field, job: Differences) -> Wiped<usize>;
-    fn chords(&self, field: &Field, job: Chords);
+    fn products(&self, field: &Montgomery52, job: Products);
+    fn chain(&self, field: &Montgomery52, job: Chain);
+    fn combine(&self, field: &Montgomery52, job: Combine);
+    fn inner_product(&self, field: &Montgomery52, job: InnerProduct) -> Wiped<u32>;
+    fn inverse(&self, field: &Montgomery52, job: Inverse<'_>);
+    fn differences(&self, field: &Montgomery52, job: Differences) -> Wiped<usize>;
+    fn chords(&self, field: &Montgomery52, job: Chords);
 }
 
 /// `LIMBS` in memory and `L` in lanes.
@@ -30,7 +30,7 @@ macro_rules! jobs {
     ($($name:ident: $job:ty => $output:ty),*) => {
         impl<const LIMBS: usize, const L: usize> Jobs for Limbs<LIMBS, L> {
             $(
-                fn $name(&self, field: &Field, job: $job) -> $output {
+                fn $name(&self, field: &Montgomery52, job: $job) -> $output {
                     assert_eq!(field.limbs, LIMBS);
                     // SAFETY: a field is made only where the processor has the instructions, and has these limbs.
                     unsafe { job.run::<LIMBS, L>(field) }

@@ -10,7 +10,7 @@ use std::arch::x86_64::{
     _mm512_testn_epi64_mask,
 };
 
-use super::{BITS, Field, MASK};
+use super::{BITS, MASK, Montgomery52};
 
 /// The most columns that a product has, for the most limbs that a field may have.
 pub const COLUMNS: usize = 32;
@@ -54,7 +54,7 @@ impl<const LIMBS: usize, const L: usize> Lanes<LIMBS, L> {
     /// Makes the constants of a field, which must have `LIMBS` limbs.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-    pub fn new(field: &Field) -> Self {
+    pub fn new(field: &Montgomery52) -> Self {
         let all = |x: u64| _mm512_set1_epi64(x as i64);
         let mut modulus = [_mm512_setzero_si512(); L];
         let mut complement = modulus;

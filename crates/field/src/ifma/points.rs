@@ -3,11 +3,11 @@
 #[cfg(target_arch = "x86_64")]
 pub(super) mod jobs;
 
-use evariste_backend::Wiped;
+use evariste_backend::author::Wiped;
 
-use super::{Field, STEP};
+use super::{Montgomery52, STEP};
 
-impl Field {
+impl Montgomery52 {
     /// Subtracts x-coordinates: `out[i]` is the x of `b[i]` less that of `a[i]`, for points of two coordinates each, a
     /// multiple of [`STEP`] of them. Gives the numbers of those where one of the three is 0.
     ///

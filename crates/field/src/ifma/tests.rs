@@ -2,7 +2,7 @@ use std::cmp::Ordering;
 
 use ark_std::rand::{Rng, RngCore};
 
-use super::{Combination, Eight, Factor, Field, Job, Lanes, Limbs, MAX_LIMBS, MIN_LIMBS, lane_limbs};
+use super::{Combination, Eight, Factor, Job, Lanes, Limbs, MAX_LIMBS, MIN_LIMBS, Montgomery52, lane_limbs};
 
 /// Moduli of `limbs` 32-bit limbs: the largest and the smallest, and some in between.
 fn moduli(limbs: usize, rng: &mut impl RngCore) -> Vec<Vec<u32>> {
@@ -19,8 +19,8 @@ fn moduli(limbs: usize, rng: &mut impl RngCore) -> Vec<Vec<u32>> {
     moduli
 }
 
-fn field(p: &[u32]) -> Field {
-    Field::new(p, by_limbs!(p.len(), |N| &Limbs::<N, { lane_limbs(N) }>))
+fn field(p: &[u32]) -> Montgomery52 {
+    Montgomery52::new(p, by_limbs!(p.len(), |N| &Limbs::<N, { lane_limbs(N) }>))
 }
 
 fn compare(a: &[u32], b: &[u32]) -> Ordering {
@@ -95,7 +95,7 @@ fn elements(p: &[u32], len: usize, rng: &mut impl RngCore) -> Vec<u32> {
 
 #[test]
 fn products_match_the_definition_for_every_number_of_limbs() {
-    if evariste_backend::cpu_vectors() < Some(evariste_backend::CpuVectors::Avx512Ifma) {
+    if evariste_backend::author::cpu_vectors() < Some(evariste_backend::author::CpuVectors::Avx512Ifma) {
         return;
     }
     let mut rng = ark_std::test_rng();
@@ -139,14 +139,14 @@ struct Steps<'a> {
 impl Job for Steps<'_> {
     type Output = [Vec<u32>; 2];
 
-    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Field) -> Self::Output {
+    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Montgomery52) -> Self::Output {
         // SAFETY: as this function's caller vouches.
         unsafe { steps::<LIMBS, L>(&self, field) }
     }
 }
 
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-unsafe fn steps<const LIMBS: usize, const L: usize>(steps: &Steps<'_>, field: &Field) -> [Vec<u32>; 2] {
+unsafe fn steps<const LIMBS: usize, const L: usize>(steps: &Steps<'_>, field: &Montgomery52) -> [Vec<u32>; 2] {
     let lanes = Lanes::<LIMBS, L>::new(field);
     let place = |x: &[u32]| Lanes::<LIMBS, L>::in_a_row(x.as_ptr().cast_mut());
     // SAFETY: both have eight elements.
@@ -168,7 +168,7 @@ unsafe fn steps<const LIMBS: usize, const L: usize>(steps: &Steps<'_>, field: &F
 /// x + k · p comes back as x, and x · y + (−x) · y + x · y as x · y.
 #[test]
 fn values_of_several_times_the_modulus_are_reduced() {
-    if evariste_backend::cpu_vectors() < Some(evariste_backend::CpuVectors::Avx512Ifma) {
+    if evariste_backend::author::cpu_vectors() < Some(evariste_backend::author::CpuVectors::Avx512Ifma) {
         return;
     }
     let mut rng = ark_std::test_rng();
@@ -191,7 +191,7 @@ fn values_of_several_times_the_modulus_are_reduced() {
 
 #[test]
 fn sums_of_products_match_the_definition_for_every_number_of_limbs() {
-    if evariste_backend::cpu_vectors() < Some(evariste_backend::CpuVectors::Avx512Ifma) {
+    if evariste_backend::author::cpu_vectors() < Some(evariste_backend::author::CpuVectors::Avx512Ifma) {
         return;
     }
     let mut rng = ark_std::test_rng();

@@ -11,10 +11,10 @@ pub(super) mod inverse;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod products;
 
-use evariste_backend::Wiped;
+use evariste_backend::author::Wiped;
 use rayon::prelude::*;
 
-use super::Field;
+use super::Montgomery52;
 
 /// Elements that a thread takes at a time.
 const GRAIN: usize = 1 << 10;
@@ -41,7 +41,7 @@ pub(crate) enum Factor<'a> {
     Itself,
 }
 
-/// Says what [`Field::combine`] makes of two elements.
+/// Says what [`Montgomery52::combine`] makes of two elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Combination {
     /// Adds them.
@@ -62,7 +62,7 @@ impl<'a> Factor<'a> {
     }
 }
 
-impl Field {
+impl Montgomery52 {
     /// `out[i] = a[i] · b[i]`, on all cores. All have the same length.
     pub(crate) fn mul(&self, a: &[u32], b: Factor<'_>, out: &mut [u32]) {
         let grain = GRAIN * self.limbs;

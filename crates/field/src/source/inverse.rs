@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use evariste_backend::loop_turns;
+use evariste_backend::author::loop_iterations;
 
 use super::list;
 use crate::field::constants::Constants;
@@ -20,15 +20,15 @@ pub(super) fn wgsl(constants: &Constants, limbs: usize) -> String {
     if limbs <= SHORT { power(constants, limbs) } else { division_steps(constants, limbs) }
 }
 
-/// Turns of the loops of `f_inverse` at most. Division steps of this kind number (45907 b + 26313) / 19929 for b bits
+/// Iterations of the loops of `f_inverse` at most. Division steps of this kind number (45907 b + 26313) / 19929 for b bits
 /// (P. Wuille, "The safegcd implementation in libsecp256k1 explained").
-pub(super) fn turns(limbs: usize) -> u64 {
+pub(super) fn iterations(limbs: usize) -> u64 {
     let bits = 32 * limbs as u64;
     if limbs <= SHORT {
-        return loop_turns(bits, 2 * loop_turns(limbs as u64, 0));
+        return loop_iterations(bits, 2 * loop_iterations(limbs as u64, 0));
     }
     let steps = (45_907 * bits + 26_313) / 19_929;
-    loop_turns(steps.div_ceil(CHUNK as u64), loop_turns(CHUNK as u64, 0)) + loop_turns(2, 0)
+    loop_iterations(steps.div_ceil(CHUNK as u64), loop_iterations(CHUNK as u64, 0)) + loop_iterations(2, 0)
 }
 
 /// a^(p − 2), left to right.

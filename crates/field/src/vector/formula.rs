@@ -4,7 +4,7 @@ use std::{
     ops::{Add, Mul, Neg, Sub},
 };
 
-use evariste_backend::{Arg, Buffer, Result, View, ViewMut};
+use evariste_backend::{Buffer, Result, View, ViewMut, author::Arg};
 
 use super::Vector;
 use crate::{element::Mont, field::DeviceField};

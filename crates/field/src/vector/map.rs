@@ -1,7 +1,8 @@
 //! Operations on each element of one vector.
 
 use evariste_backend::{
-    Arg, Binding, BindingList, BindingType, CpuArg, Kernel, KernelSpec, Language, Result, Secrecy, View, ViewMut,
+    Result, Secrecy, View, ViewMut,
+    author::{Arg, Binding, BindingList, BindingType, CpuArg, Kernel, KernelSpec, Language},
     params,
 };
 
@@ -10,7 +11,7 @@ use crate::{
     element::{Canonical, Mont},
     field::{DeviceField, DevicePrimeField},
     ifma::{self, Factor},
-    source::{self, binding_type, turns},
+    source::{self, binding_type, iterations},
 };
 
 params! {
@@ -25,7 +26,7 @@ params! {
     }
 }
 
-/// Binary digits of an exponent that are taken at once where a device allows threads few turns of loops.
+/// Binary digits of an exponent that are taken at once where a device allows threads few iterations of loops.
 const PART_BITS: u32 = 63;
 
 #[derive(Clone, Copy, Debug)]
@@ -332,7 +333,7 @@ pub(super) fn spec<F: DeviceField>(map: Map, output: Output) -> KernelSpec {
             wgsl_kernel::<F>(int64, &seen, &(op + store), evariste_shaders::vector::MAP)
         }
     };
-    let lanes = if matches!(map, Map::Square | Map::Scale) { ifma::Field::of::<F>() } else { None };
+    let lanes = if matches!(map, Map::Square | Map::Scale) { ifma::Montgomery52::of::<F>() } else { None };
     let body = move |params: &Params, (data, factor): (InAndOut<'_, '_>, Option<&mut CpuArg<'_>>)| {
         if let Some(lanes) = &lanes {
             return multiply::<F>(lanes, params, data, factor);
@@ -341,13 +342,13 @@ pub(super) fn spec<F: DeviceField>(map: Map, output: Output) -> KernelSpec {
         for_each(data, params.len, |x| map.apply(x, factor));
     };
     let variant = variant::<F>(&format!("{map:?}{}", output.label()));
-    let mul = turns::mul::<F>();
-    KernelSpec::new("map", variant, bindings, body, source).threads(THREADS).turns(move |_: &Params| mul)
+    let mul = iterations::mul::<F>();
+    KernelSpec::new("map", variant, bindings, body, source).threads(THREADS).iterations(move |_: &Params| mul)
 }
 
 /// Scales each element by the factor, or squares it where there is none.
 fn multiply<F: DeviceField>(
-    lanes: &ifma::Field,
+    lanes: &ifma::Montgomery52,
     params: &Params,
     (a, out): InAndOut<'_, '_>,
     factor: Option<&mut CpuArg<'_>>,
@@ -373,10 +374,10 @@ pub(super) fn pow_spec<F: DeviceField>(output: Output) -> KernelSpec {
         for_each(data, params.len, |x: F| x.pow(exponent));
     };
     let variant = variant::<F>(&format!("powers{}", output.label()));
-    let mul = turns::mul::<F>();
+    let mul = iterations::mul::<F>();
     KernelSpec::new("exponentiate", variant, bindings, body, source)
         .threads(THREADS)
-        .turns(move |params: &PowParams| turns::repeat(params.bits.into(), 2 * mul))
+        .iterations(move |params: &PowParams| iterations::repeat(params.bits.into(), 2 * mul))
 }
 
 fn join(words: &[u32]) -> u64 {

@@ -1,14 +1,16 @@
 //! Elements in another order: bit reversal, transposition, gathering and scattering.
 
 use evariste_backend::{
-    Arg, Binding, BindingList, CpuArg, Error, KernelSpec, Language, Result, View, ViewMut, parallel, params,
+    Error, Result, View, ViewMut,
+    author::{Arg, Binding, BindingList, CpuArg, KernelSpec, Language},
+    parallel, params,
 };
 
 use super::{Output, THREADS, TILE_BYTES, Vector, for_each_run, in_and_out, variant, wgsl_kernel};
 use crate::{
     element::Mont,
     field::DeviceField,
-    source::{self, binding_type, turns},
+    source::{self, binding_type, iterations},
 };
 
 /// Side of the tiles in which a CPU thread transposes: each row of a tile lies in a cache line of its own.
@@ -243,5 +245,5 @@ pub(super) fn transpose_spec<F: DeviceField>() -> KernelSpec {
     KernelSpec::new("transpose_tiles", variant::<F>("matrix"), bindings, body, source)
         .threads(threads)
         .shared_bytes(source::tile_bytes::<F>(tile))
-        .turns(move |_: &TransposeParams| 2 * turns::repeat((side * side).div_ceil(threads).into(), 0))
+        .iterations(move |_: &TransposeParams| 2 * iterations::repeat((side * side).div_ceil(threads).into(), 0))
 }

@@ -9,8 +9,9 @@
 //! There is one launch up to 2^11 elements, there are 3 up to 2^22, then 5.
 
 use evariste_backend::{
-    Arg, Binding, BindingList, Buffer, CpuArg, KernelSpec, Language, Result, Secrecy, View, ViewMut, Wiped, parallel,
-    params,
+    Buffer, Result, Secrecy, View, ViewMut,
+    author::{Arg, Binding, BindingList, CpuArg, KernelSpec, Language, Wiped},
+    parallel, params,
 };
 
 use super::{
@@ -21,7 +22,7 @@ use super::{
 use crate::{
     element::Mont,
     field::DeviceField,
-    source::{self, binding_type, turns},
+    source::{self, binding_type, iterations},
 };
 
 /// log₂ of the elements that one thread goes through.
@@ -283,12 +284,12 @@ pub(super) fn spec<F: DeviceField>(scan: Scan, output: Output) -> KernelSpec {
     };
     let body = move |params: &Params, args: Args<'_, '_>| run::<F>(combine, params, args);
     let variant = variant::<F>(&format!("{scan:?}{}", output.label()));
-    let mul = if combine == Combine::Sum { 0 } else { turns::mul::<F>() };
-    let all = 2 * turns::repeat(1 << LOG_RUN, mul) + mul + turns::repeat(threads.ilog2().into(), mul);
+    let mul = if combine == Combine::Sum { 0 } else { iterations::mul::<F>() };
+    let all = 2 * iterations::repeat(1 << LOG_RUN, mul) + mul + iterations::repeat(threads.ilog2().into(), mul);
     KernelSpec::new("prefix", variant, bindings, body, source)
         .threads(threads)
         .shared_bytes(source::tile_bytes::<F>(threads))
-        .turns(move |_: &Params| all)
+        .iterations(move |_: &Params| all)
 }
 
 /// `a` and `out`, carries, weights.

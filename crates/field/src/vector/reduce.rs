@@ -10,7 +10,8 @@
 //! those powers. Such a value takes one multiplication and one addition for each element.
 
 use evariste_backend::{
-    Arg, Binding, BindingList, Buffer, CpuArg, Kernel, KernelSpec, Language, Result, Secrecy, View, ViewMut, Wiped,
+    Buffer, Result, Secrecy, View, ViewMut,
+    author::{Arg, Binding, BindingList, CpuArg, Kernel, KernelSpec, Language, Wiped},
     parallel, params,
 };
 
@@ -19,7 +20,7 @@ use crate::{
     element::Mont,
     field::DeviceField,
     ifma,
-    source::{self, binding_type, turns},
+    source::{self, binding_type, iterations},
 };
 
 /// Most chunks of a vector: one workgroup reduces their results, a few for each thread. On a GPU of 132 multiprocessors
@@ -365,15 +366,15 @@ pub(super) fn spec<F: DeviceField>(reduction: Reduction) -> KernelSpec {
             wgsl::<F>(int64, &seen, &format!("fn term(i: u32) -> F {{ return {term}; }}\n"), combine)
         }
     };
-    let lanes = if reduction == Reduction::InnerProduct { ifma::Field::of::<F>() } else { None };
+    let lanes = if reduction == Reduction::InnerProduct { ifma::Montgomery52::of::<F>() } else { None };
     let body = move |params: &Params, args: Args<'_, '_>| run::<F>(combine, lanes.as_ref(), params, args);
-    let mul = turns::mul::<F>();
+    let mul = iterations::mul::<F>();
     let join = if combine == Combine::Sum { 0 } else { mul };
     let term = if reduction == Reduction::InnerProduct { mul } else { join };
     KernelSpec::new("reduce", variant::<F>(&format!("{reduction:?}")), bindings, body, source)
         .threads(threads)
         .shared_bytes(source::tile_bytes::<F>(threads))
-        .turns(turns(threads, term, join))
+        .iterations(iterations(threads, term, join))
 }
 
 /// The kernel in CUDA, after the arithmetic and what tells its elements from those of a vector.
@@ -394,11 +395,11 @@ pub(super) fn wgsl<F: DeviceField>(int64: bool, bindings: &[Binding], term: &str
     wgsl_kernel::<F>(int64, bindings, &extra, evariste_shaders::vector::REDUCE)
 }
 
-/// Turns of loops of a thread, where an element takes `term` and joining two results `join`.
-pub(super) fn turns(threads: u32, term: u64, join: u64) -> impl Fn(&Params) -> u64 {
+/// Loop iterations of a thread, where an element takes `term` and joining two results `join`.
+pub(super) fn iterations(threads: u32, term: u64, join: u64) -> impl Fn(&Params) -> u64 {
     move |params| {
         let chunk = u64::from(params.len).min(1 << params.log_chunk);
-        turns::repeat(chunk.div_ceil(threads.into()), term) + turns::repeat(threads.ilog2().into(), join)
+        iterations::repeat(chunk.div_ceil(threads.into()), term) + iterations::repeat(threads.ilog2().into(), join)
     }
 }
 
@@ -409,7 +410,7 @@ type Args<'a, 'm> = (&'a mut CpuArg<'m>, Option<&'a mut CpuArg<'m>>, Option<&'a 
 
 fn run<F: DeviceField>(
     combine: Combine,
-    lanes: Option<&ifma::Field>,
+    lanes: Option<&ifma::Montgomery52>,
     params: &Params,
     (a, b, weights, out): Args<'_, '_>,
 ) {

@@ -14,7 +14,7 @@ use std::{
     hint,
 };
 
-use super::{GOLDILOCKS, GOLDILOCKS_TURN, Shoup, Word31, Word64, WordField, WordJob, WordPart};
+use super::{GOLDILOCKS, GOLDILOCKS_SHIFT_ROOT, Shoup, Word31, Word64, WordField, WordJob, WordPart};
 
 compiled_for!("avx512f,avx512bw,avx512dq,avx512vl");
 
@@ -352,11 +352,11 @@ impl WordField for Word64x8 {
         }
     }
 
-    const TURN: Option<u64> = Some(GOLDILOCKS_TURN);
+    const SHIFT_ROOT: Option<u64> = Some(GOLDILOCKS_SHIFT_ROOT);
 
     #[inline(always)]
-    fn turn_difference<const TURNS: usize>(self, u: __m512i, v: __m512i) -> __m512i {
-        match TURNS {
+    fn shift_difference<const SHIFTS: usize>(self, u: __m512i, v: __m512i) -> __m512i {
+        match SHIFTS {
             0 => self.sub(u, v),
             1 => self.up::<12, 52>(self.sub(u, v)),
             2 => self.up::<24, 40>(self.sub(u, v)),

@@ -1,6 +1,6 @@
 //! The kernel's body for the CPU.
 
-use evariste_backend::CpuArg;
+use evariste_backend::author::CpuArg;
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 

@@ -2,7 +2,10 @@
 
 use std::marker::PhantomData;
 
-use evariste_backend::{CpuArg, Wiped, parallel};
+use evariste_backend::{
+    author::{CpuArg, Wiped},
+    parallel,
+};
 use evariste_field::{DeviceField, ifma, words::Words};
 
 use super::{Args, Endpoint, KernelVariant, Line, Params, flags};
@@ -17,7 +20,7 @@ impl KernelVariant {
     pub(super) fn run<F: DeviceField>(
         self,
         words: Option<Words>,
-        lanes: Option<&ifma::Field>,
+        lanes: Option<&ifma::Montgomery52>,
         params: &Params,
         ((x, y), tables): Args<'_, '_>,
     ) {

@@ -2,10 +2,13 @@
 
 use std::fmt::Write as _;
 
-use evariste_backend::{Binding, BindingList, KernelSpec, Language, parallel};
+use evariste_backend::{
+    author::{Binding, BindingList, KernelSpec, Language},
+    parallel,
+};
 use evariste_field::{
     DeviceField,
-    source::{self, turns},
+    source::{self, iterations},
 };
 
 use super::{
@@ -50,11 +53,11 @@ impl KernelVariant {
         );
         let body = move |params: &Params, args: Args<'_, '_>| halve::<F>(params, args);
         // Both elements are scaled by two factors, and their sum and difference by one and two.
-        let turns = 7 * turns::mul::<F>();
+        let iterations = 7 * iterations::mul::<F>();
         KernelSpec::new("ntt_halves", variant, bindings, body, source)
             .constants(flags::ALL)
             .threads(threads)
-            .turns(move |_: &Params| turns)
+            .iterations(move |_: &Params| iterations)
     }
 
     fn halving_cuda<F: DeviceField>(self) -> String {

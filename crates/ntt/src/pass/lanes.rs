@@ -19,10 +19,10 @@ use std::{
     slice,
 };
 
-use evariste_backend::Wiped;
+use evariste_backend::author::Wiped;
 use evariste_field::{
     DeviceField,
-    ifma::{Eight, Field, Job, Lanes, Places},
+    ifma::{Eight, Job, Lanes, Montgomery52, Places},
 };
 use rayon::prelude::*;
 
@@ -40,11 +40,11 @@ const PARTS: usize = 4;
 
 impl Pass<'_> {
     /// Does it on all cores.
-    pub(super) fn run_in<F: DeviceField>(self, field: &Field) {
+    pub(super) fn run_in<F: DeviceField>(self, field: &Montgomery52) {
         field.run::<F, _>(self, Self::run_usual);
     }
 
-    fn run_usual(self, field: &Field) {
+    fn run_usual(self, field: &Montgomery52) {
         field.run_usual(self);
     }
 }
@@ -52,7 +52,7 @@ impl Pass<'_> {
 impl Job for Pass<'_> {
     type Output = ();
 
-    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Field) {
+    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Montgomery52) {
         let Params { first, lines, .. } = *self.params;
         let rows = 1usize << self.variant.log_rows;
         // SAFETY: as the caller vouches.
@@ -82,7 +82,7 @@ impl Pass<'_> {
     /// # Safety
     /// As for [`Job::run`].
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-    unsafe fn roots<const LIMBS: usize, const L: usize>(&self, field: &Field) -> Vec<[u64; L]> {
+    unsafe fn roots<const LIMBS: usize, const L: usize>(&self, field: &Montgomery52) -> Vec<[u64; L]> {
         let lanes = Lanes::<LIMBS, L>::new(field);
         let half = 1usize << self.variant.log_rows >> 1;
         let step = self.params.log_roots - self.variant.log_rows;
@@ -111,7 +111,7 @@ impl Pass<'_> {
 /// Neighbouring lines of a pass.
 struct Tile<'a, const L: usize> {
     pass: &'a Pass<'a>,
-    field: &'a Field,
+    field: &'a Montgomery52,
     first: usize,
     /// Eights of lines.
     vectors: usize,

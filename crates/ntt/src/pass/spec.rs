@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use evariste_backend::{Binding, BindingList, KernelSpec, Language};
+use evariste_backend::author::{Binding, BindingList, KernelSpec, Language};
 use evariste_field::{
     DeviceField, ifma,
-    source::{self, turns},
+    source::{self, iterations},
     words::Words,
 };
 
@@ -61,23 +61,23 @@ impl KernelVariant {
             if direct_stores { ", direct_stores" } else { "" },
             source::label::<F>(),
         );
-        let (words, lanes) = (Words::of::<F>(), ifma::Field::of::<F>());
+        let (words, lanes) = (Words::of::<F>(), ifma::Montgomery52::of::<F>());
         let body = move |params: &Params, args: Args<'_, '_>| self.run::<F>(words, lanes.as_ref(), params, args);
-        let turns = self.turns::<F>();
+        let iterations = self.iterations::<F>();
         KernelSpec::new("ntt_pass", variant, bindings, body, source)
             .constants(flags::ALL)
             .constants(methods::ALL)
             .threads(threads)
             .shared_bytes(source::tile_bytes::<F>(1 << (log_rows + log_width)))
-            .turns(move |_: &Params| turns)
+            .iterations(move |_: &Params| iterations)
     }
 
-    /// Turns of loops of a thread at most.
-    fn turns<F: DeviceField>(self) -> u64 {
+    /// Loop iterations of a thread at most.
+    fn iterations<F: DeviceField>(self) -> u64 {
         /// Of the exponent of a twiddle.
         const BITS: u64 = 32;
 
-        let mul = turns::mul::<F>();
+        let mul = iterations::mul::<F>();
         let each = (1 << (self.log_rows + self.log_width)) / u64::from(self.threads);
         let groups = (each >> self.log_radix).max(1);
         let steps = u64::from(self.log_rows.div_ceil(self.log_radix.max(1)));
@@ -85,10 +85,10 @@ impl KernelVariant {
         let step = (1 << self.log_radix) * (2 + 4) * mul;
         let finished = match self.twiddles {
             Twiddles::Stored | Twiddles::StoredWithQuotients | Twiddles::HalfStored | Twiddles::TwoLevel => 2 * mul,
-            Twiddles::TwoPowers => 2 * (mul + turns::repeat(BITS, 2 * mul)),
-            Twiddles::BinaryPowers | Twiddles::OnTheFly => mul + turns::repeat(BITS, 2 * mul),
+            Twiddles::TwoPowers => 2 * (mul + iterations::repeat(BITS, 2 * mul)),
+            Twiddles::BinaryPowers | Twiddles::OnTheFly => mul + iterations::repeat(BITS, 2 * mul),
         };
-        turns::repeat(steps, turns::repeat(groups, step)) + turns::repeat(each, finished)
+        iterations::repeat(steps, iterations::repeat(groups, step)) + iterations::repeat(each, finished)
     }
 
     fn cuda<F: DeviceField>(self) -> String {
@@ -97,7 +97,7 @@ impl KernelVariant {
         let _ = write!(
             text,
             "#define LOG_ROWS {log_rows}\n#define LOG_COLUMNS {log_width}\n#define LOG_RADIX {log_radix}\n\
-             #define THREADS {threads}u\n#define MIN_BLOCKS {}\n#define FACTORS {}\n{}{}",
+             #define THREADS {threads}u\n#define MIN_BLOCKS {}\n#define TWIDDLES {}\n{}{}",
             (65_536 / self.registers::<F>() / threads).clamp(1, 16),
             self.twiddles as u32,
             if self.interleaved { "#define INTERLEAVED\n" } else { "" },
@@ -141,7 +141,7 @@ impl KernelVariant {
         let _ = write!(
             text,
             "const LOG_ROWS = {log_rows}u;\nconst LOG_COLUMNS = {log_width}u;\nconst LOG_RADIX = {}u;\n\
-             const FACTORS = {}u;\nconst INTERLEAVED = {interleaved};\nconst DIRECT = {};\nconst BANKS = {}u;\n\
+             const TWIDDLES = {}u;\nconst INTERLEAVED = {interleaved};\nconst DIRECT = {};\nconst BANKS = {}u;\n\
              fn flags() -> u32 {{ return {}; }}\nfn log_root() -> u32 {{ return {}; }}\n",
             log_radix.min(2),
             twiddles as u32,

@@ -1,9 +1,12 @@
 //! The kernel that computes the twiddles between two passes, once for a plan: see `cuda/ntt/twiddles.cu`.
 
-use evariste_backend::{Binding, CpuArg, KernelSpec, Language, parallel, params};
+use evariste_backend::{
+    author::{Binding, CpuArg, KernelSpec, Language},
+    parallel, params,
+};
 use evariste_field::{
     DeviceField, shoup_constants,
-    source::{self, turns},
+    source::{self, iterations},
 };
 
 use super::cpu::Table;
@@ -56,5 +59,5 @@ pub(crate) fn spec<F: DeviceField>(quotients: bool) -> KernelSpec {
     };
     let quotients = if quotients { " with quotients" } else { "" };
     let variant = format!("twiddles{quotients} over {}", source::label::<F>());
-    KernelSpec::new("ntt_twiddles", variant, bindings, body, source).turns(|_: &Params| turns::mul::<F>())
+    KernelSpec::new("ntt_twiddles", variant, bindings, body, source).iterations(|_: &Params| iterations::mul::<F>())
 }

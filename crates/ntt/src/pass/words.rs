@@ -8,7 +8,7 @@
 
 use std::any::Any;
 
-use evariste_backend::{Wiped, parallel};
+use evariste_backend::{author::Wiped, parallel};
 use evariste_field::words::{WordField, WordJob, Words};
 
 use self::{lines::Rows, memory::Memory, steps::Steps, tile::Tile};

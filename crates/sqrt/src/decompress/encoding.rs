@@ -3,8 +3,8 @@
 use ark_ff::PrimeField;
 
 use crate::{
-    RootField,
     error::{Error, Result},
+    root_field::RootField,
 };
 
 /// The encoding of a point as bytes: its x, and flags.

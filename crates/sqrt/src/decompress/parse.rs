@@ -3,12 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use ark_ff::Field;
-use evariste_backend::{Binding, BindingType, CpuArg, KernelSpec, Language, loop_turns, parallel, params};
+use evariste_backend::{
+    author::{Binding, BindingType, CpuArg, KernelSpec, Language, loop_iterations},
+    parallel, params,
+};
 use evariste_curve::{DeviceCurve, point};
 use evariste_field::{DeviceField, ifma::STEP, source};
 
 use crate::{
-    RootField,
     decompress::{
         GRAIN, Prime0,
         encoding::{EncodingLayout, INFINITE},
@@ -18,6 +20,7 @@ use crate::{
     methods,
     plan::Programs,
     program::Program,
+    root_field::RootField,
 };
 
 params! {
@@ -62,7 +65,7 @@ pub(crate) fn points_spec<C: DeviceCurve<BaseField: RootField>>(
             [&field, &machine::wgsl(&rendered), &accessors, &layout, evariste_shaders::sqrt::POINTS].concat()
         }
     };
-    let (run, turns) = (Arc::clone(program), program.turns());
+    let (run, iterations) = (Arc::clone(program), program.iterations());
     let body =
         move |params: &PointsParams, args: &mut [CpuArg<'_>; 6]| points_body::<C>(&run, &layout, params.len, args);
     let EncodingLayout { bytes, big_endian, flags_at, flags, required, larger, parts, .. } = layout;
@@ -71,10 +74,10 @@ pub(crate) fn points_spec<C: DeviceCurve<BaseField: RootField>>(
         source::label::<C::BaseField>(),
         machine::label(program),
     );
-    let turns = turns + loop_turns(2, loop_turns(8, 0));
+    let iterations = iterations + loop_iterations(2, loop_iterations(8, 0));
     KernelSpec::new("sqrt_points", variant, bindings, body, source)
         .threads(THREADS)
-        .turns(move |_: &PointsParams| turns)
+        .iterations(move |_: &PointsParams| iterations)
 }
 
 fn cuda_layout(layout: &EncodingLayout, infinity_y: bool) -> String {

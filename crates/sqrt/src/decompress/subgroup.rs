@@ -4,7 +4,9 @@ use std::{marker::PhantomData, sync::Mutex};
 
 use ark_ff::{AdditiveGroup, Field};
 use evariste_backend::{
-    Binding, BindingType, Buffer, CpuArg, Kernel, KernelSpec, Language, Queue, Wiped, loop_turns, parallel, params,
+    Buffer, Queue,
+    author::{Binding, BindingType, CpuArg, Kernel, KernelSpec, Language, Wiped, loop_iterations},
+    parallel, params,
 };
 use evariste_curve::{
     DeviceCurve, point,
@@ -13,16 +15,16 @@ use evariste_curve::{
 use evariste_field::{
     DeviceField, Mont,
     ifma::{self, STEP},
-    source::{self, turns},
+    source::{self, iterations},
 };
 
 use crate::{
-    RootField,
     decompress::{GRAIN, Prime0},
     error::Result,
     machine::THREADS,
     membership::{MAX_BETA, Membership},
     plan::beta,
+    root_field::RootField,
 };
 
 params! {
@@ -103,10 +105,10 @@ pub(crate) fn subgroup_spec<C: DeviceCurve<BaseField: RootField>>(membership: &M
         subgroup_body::<C>(&of, side_by_side.as_ref(), *params, args);
     };
     // Doublings have 8 products, or 11 where a is not 0; additions 11, and a doubling in the rare case.
-    let mul = turns::mul::<C::BaseField>();
-    let turns = move |params: &SubgroupParams| {
+    let mul = iterations::mul::<C::BaseField>();
+    let iterations = move |params: &SubgroupParams| {
         let additions = (params.low..params.high).filter(|bit| scalar.bit((*bit).into())).count() as u64;
-        loop_turns((params.high - params.low).into(), 11 * mul).saturating_add(additions * 20 * mul) + 6 * mul
+        loop_iterations((params.high - params.low).into(), 11 * mul).saturating_add(additions * 20 * mul) + 6 * mul
     };
     let (bits, curve) = (membership.scalar.bits(), curve_source::label::<C>());
     let how = match (short, conjugate) {
@@ -115,7 +117,7 @@ pub(crate) fn subgroup_spec<C: DeviceCurve<BaseField: RootField>>(membership: &M
         (true, true) => " and an endomorphism of conjugates",
     };
     let variant = format!("{bits} digits{how} over {curve}");
-    KernelSpec::new("sqrt_subgroup", variant, bindings, body, source).threads(THREADS).turns(turns)
+    KernelSpec::new("sqrt_subgroup", variant, bindings, body, source).threads(THREADS).iterations(iterations)
 }
 
 fn subgroup_body<C: DeviceCurve<BaseField: RootField>>(
@@ -175,7 +177,7 @@ const MIN_SIDE_BY_SIDE: usize = 6;
 /// complete: where an addition would be a doubling or its sum infinite, z is 0 at the end. Of a point of the subgroup
 /// no multiple on the way by a scalar below r / 2 is, so that such points are outside, as z = 0 says.
 struct SideBySide<C: DeviceCurve<BaseField: RootField>> {
-    lanes: ifma::Field,
+    lanes: ifma::Montgomery52,
     digits: Vec<bool>,
     beta: u8,
     one: Vec<u32>,
@@ -189,7 +191,7 @@ impl<C: DeviceCurve<BaseField: RootField>> SideBySide<C> {
             None => 0,
             Some(square) => (1..=MAX_BETA).find(|beta| Prime0::<C>::from(*beta) == -square)?,
         };
-        let lanes = ifma::Field::of::<Prime0<C>>().filter(|_| C::COEFF_A == C::BaseField::ZERO)?;
+        let lanes = ifma::Montgomery52::of::<Prime0<C>>().filter(|_| C::COEFF_A == C::BaseField::ZERO)?;
         let digits = (0..membership.scalar.bits() - 1).rev().map(|bit| membership.scalar.bit(bit)).collect();
         let mut one = vec![0; Prime0::<C>::LIMBS];
         Prime0::<C>::ONE.store(&mut one);

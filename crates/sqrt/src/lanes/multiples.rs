@@ -6,8 +6,8 @@
 
 use std::array::from_fn;
 
-use evariste_backend::Wiped;
-use evariste_field::ifma::{Field, Job, Lanes, STEP};
+use evariste_backend::author::Wiped;
+use evariste_field::ifma::{Job, Lanes, Montgomery52, STEP};
 
 use super::{Both, difference, load, product, store};
 use crate::membership::MAX_BETA;
@@ -32,7 +32,7 @@ pub(crate) struct Multiples<'a> {
 }
 
 impl Multiples<'_> {
-    pub(crate) fn run_usual(self, field: &Field) {
+    pub(crate) fn run_usual(self, field: &Montgomery52) {
         field.run_usual(self);
     }
 }
@@ -40,7 +40,7 @@ impl Multiples<'_> {
 impl Job for Multiples<'_> {
     type Output = ();
 
-    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Field) {
+    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Montgomery52) {
         // SAFETY: as the caller vouches.
         unsafe {
             match self.degree {
@@ -123,7 +123,7 @@ impl<const LIMBS: usize, const L: usize> Coordinates<LIMBS, L> {
 /// # Safety
 /// As for [`Job::run`].
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-unsafe fn run<const LIMBS: usize, const L: usize, const D: usize>(field: &Field, job: Multiples<'_>) {
+unsafe fn run<const LIMBS: usize, const L: usize, const D: usize>(field: &Montgomery52, job: Multiples<'_>) {
     let f = &Coordinates { lanes: Lanes::<LIMBS, L>::new(field), beta: job.beta };
     let (affine, jacobian) = (2 * D * LIMBS, 3 * D * LIMBS);
     assert!(job.beta <= MAX_BETA && job.one.len() == LIMBS);

@@ -5,7 +5,10 @@ use std::any::type_name;
 use ark_ff::BigInteger;
 use evariste_field::DevicePrimeField;
 
-use crate::{Error, Result, hash::Hash};
+use crate::{
+    error::{Error, Result},
+    hash::Hash,
+};
 
 /// Widest digits of logarithms: rows of 256 elements, 8 KiB for 8 limbs.
 const MAX_WIDTH: u32 = 8;

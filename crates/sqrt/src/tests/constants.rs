@@ -6,7 +6,7 @@ fn a_generator_that_is_a_square_has_all_roots() {
     let device = Device::cpu();
     let elements: Vec<Square17> = (0..17).map(Square17::from).collect();
     let squares: Vec<Square17> = elements.iter().map(|x| x.square()).collect();
-    for method in Method::ALL.map(Some).into_iter().chain([None]) {
+    for method in Method::ALL.iter().copied().map(Some).chain([None]) {
         let plan = match Sqrt::<Square17>::with_config(&device, SqrtConfig::default().method(method)) {
             Err(Error::Method { .. }) => continue,
             plan => plan.unwrap(),

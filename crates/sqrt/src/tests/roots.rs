@@ -58,7 +58,7 @@ fn all<F: RootField>(elements: &[F]) {
         check(&device, elements, SqrtConfig::default().choice(choice));
     }
     check_ratios_and_symbols(&device, elements);
-    for method in Method::ALL {
+    for &method in Method::ALL {
         let config = SqrtConfig::default().method(method);
         match Sqrt::<F>::with_config(&device, config) {
             Ok(_) => check(&device, elements, config),

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, PoisonError},
 };
 
-use evariste_backend::{Kernel, KernelSpec};
+use evariste_backend::author::{Kernel, KernelSpec};
 use evariste_expression::Expression;
 use evariste_field::DeviceField;
 

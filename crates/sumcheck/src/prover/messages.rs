@@ -1,6 +1,6 @@
 //! The polynomial of a round, from the values at which a kernel evaluates it.
 
-use evariste_backend::Wiped;
+use evariste_backend::author::Wiped;
 use evariste_field::DeviceField;
 
 use crate::{

@@ -2,7 +2,10 @@
 
 use std::{any::Any, sync::Arc};
 
-use evariste_backend::{Arg, Buffer, Error as DeviceError, Kernel, Queue, Secrecy, View, ViewMut, Wiped};
+use evariste_backend::{
+    Buffer, Error as DeviceError, Queue, Secrecy, View, ViewMut,
+    author::{Arg, Kernel, Wiped},
+};
 use evariste_expression::Expression;
 use evariste_field::{DeviceField, Mont};
 

@@ -8,7 +8,8 @@
 use std::ops::Range;
 
 use evariste_backend::{
-    Buffer, Element, Error as DeviceError, HostBuffer, Pending, Prefetch, Secrecy, Transfer, View, Wiped, parallel,
+    Buffer, Element, Error as DeviceError, HostBuffer, Pending, Prefetch, Secrecy, Transfer, View, author::Wiped,
+    parallel,
 };
 use evariste_field::{DeviceField, Mont};
 

@@ -1,6 +1,9 @@
 //! Rounds on the CPU.
 
-use evariste_backend::{CpuArg, Wiped, parallel};
+use evariste_backend::{
+    author::{CpuArg, Wiped},
+    parallel,
+};
 use evariste_expression::Port;
 use evariste_field::{
     DeviceField,
@@ -36,7 +39,7 @@ struct Cpu<'a, E> {
     eq: &'a [u32],
     /// Limbs of an element of each table.
     limbs: Vec<usize>,
-    lanes: Option<&'a ifma::Field>,
+    lanes: Option<&'a ifma::Montgomery52>,
 }
 
 impl<E: DeviceField> Cpu<'_, E> {
@@ -126,7 +129,7 @@ pub(super) fn body<E: DeviceField, T: DeviceField>(
     kind: &Kind,
     degree: usize,
     program: &Program,
-    lanes: Option<&ifma::Field>,
+    lanes: Option<&ifma::Montgomery52>,
     params: &Params,
     (tables, folded, (eq, [inputs, partials]), state): Args<'_, '_, Option<&mut CpuArg<'_>>>,
 ) {
@@ -206,7 +209,7 @@ pub(super) fn tail<E: DeviceField, T: DeviceField>(
     kind: &Kind,
     degree: usize,
     program: &Program,
-    lanes: Option<&ifma::Field>,
+    lanes: Option<&ifma::Montgomery52>,
     previous: &EvaluationPoints,
     params: &Params,
     (tables, mut folded, (mut eq, sums), state): Args<'_, '_, &mut CpuArg<'_>>,

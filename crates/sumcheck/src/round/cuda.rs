@@ -28,7 +28,7 @@ fn head<E: DeviceField, T: DeviceField>(kind: &Kind, degree: usize, points: usiz
         u8::from(kind.drawn.is_some()),
         kind.tables,
         evariste_cuda::sumcheck::HEADER,
-        evariste_cuda::sumcheck::SUM,
+        evariste_cuda::SUM,
     );
     let (parameters, names) = kind.cuda_tables::<E, T>();
     let (eq, weights) = if kind.weighted { ("const F* eq, ", "eq, ") } else { ("", "") };

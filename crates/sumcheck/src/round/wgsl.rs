@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use evariste_backend::Binding;
+use evariste_backend::author::Binding;
 use evariste_expression::Text;
 use evariste_field::{DeviceField, source};
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use evariste_backend::{KernelSpec, Language};
+use evariste_backend::author::{KernelSpec, Language};
 use evariste_field::{
     Expression,
     small::{BabyBear, BabyBear4, KoalaBear, KoalaBear4},

@@ -1,7 +1,7 @@
 //! CUDA through NVRTC.
 
 use anyhow::{Context, Result, ensure};
-use evariste_backend::{KernelSpec, nvrtc};
+use evariste_backend::{author::KernelSpec, nvrtc};
 
 use super::Takes;
 

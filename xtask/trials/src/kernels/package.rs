@@ -20,8 +20,9 @@ use ark_ff::FftField;
 use brotli::enc::BrotliEncoderParams;
 use evariste_aes::{Aes, KeySize, Method};
 use evariste_backend::{
-    Device, DeviceId, DeviceInfo, Features, KernelSpec, Kind, Limits,
+    Device, DeviceId, DeviceInfo, Features, Kind, Limits,
     archive::{self, Archive, Entry, Group, Target},
+    author::KernelSpec,
     nvrtc,
 };
 use evariste_conformance::asked_for;
@@ -107,7 +108,7 @@ impl Card {
                 cache_bytes: self.cache_mib << 20,
                 workgroup_threads: super::cuda::WORKGROUP_THREADS,
                 staging_bytes: 16 << 20,
-                loop_turns: None,
+                loop_iterations: None,
             },
             features: Features { int64: true, queues: true, forward_progress: true, software: false },
         }

@@ -1,7 +1,7 @@
 //! WGSL through naga, to what the drivers of Vulkan, Metal and DirectX 12 get.
 
 use anyhow::{Context, Result, anyhow, ensure};
-use evariste_backend::{KernelSpec, wgsl};
+use evariste_backend::{author::KernelSpec, wgsl};
 use naga::{
     AddressSpace, Block, Module, Statement,
     back::{hlsl, msl, spv},
@@ -33,7 +33,10 @@ pub(crate) fn check(spec: &KernelSpec, int64: bool, workgroup_bytes: u32) -> Res
         .validate(&module)
         .map_err(|error| anyhow!(error.emit_to_string(&text)))?;
     check_entry(&module, spec)?;
-    ensure!(spec.declares_turns() || !has_loops(&module), "it has loops, and does not say how many turns they take");
+    ensure!(
+        spec.declares_iterations() || !has_loops(&module),
+        "it has loops, and does not say how many iterations they take"
+    );
     let shared_bytes = workgroup_memory(&module)?;
     ensure!(
         shared_bytes == spec.shared_bytes,

@@ -17,7 +17,11 @@ use evariste::backend::{Device, Kind, Secrecy, Transfer};
 use libtest_mimic::Failed;
 
 use super::{KEY_BYTES, bytes, on_device};
-use crate::{DeviceTrials, Outcome, expect, expect_equal, expect_same, sizes::lengths};
+use crate::{
+    expect::{expect, expect_equal, expect_same},
+    harness::{DeviceTrials, Outcome},
+    sizes::lengths,
+};
 
 pub(super) fn add(trials: &mut DeviceTrials<'_>) {
     for method in Method::ALL {
@@ -32,7 +36,7 @@ pub(super) fn add(trials: &mut DeviceTrials<'_>) {
         trials.add_with(&format!("{name}::many_units"), move |device| divided::many_units(device, method));
     }
     trials.add("host_slices", host_slices);
-    trials.add_alone("crossovers", crossovers);
+    trials.add_alone("cpu_thresholds", cpu_thresholds);
     trials.add("counters_carry_and_wrap", counters);
     trials.add("boundaries", divided::borders);
     trials.add("split_launches", divided::split_launches);
@@ -151,7 +155,7 @@ fn host_slices(device: &Device) -> Outcome {
 }
 
 /// A pinned crossover decides whether the CPU or the device works on a slice; a measured one is remembered.
-fn crossovers(device: &Device) -> Outcome {
+fn cpu_thresholds(device: &Device) -> Outcome {
     let launches = |config: &AesConfig, len: usize| -> Result<u64, Failed> {
         let mut stream = Aes::with_keys(device, &[&[1; 16]], config.clone())?.ctr(&[2; 16])?;
         let before = device.stats().launches;

@@ -16,7 +16,10 @@ use evariste::aes::{Aes, Counter, Message, Method};
 use evariste::backend::Device;
 
 use super::{bytes, on_device, streams::Folder};
-use crate::{DeviceTrials, Outcome, expect_equal, expect_same};
+use crate::{
+    expect::{expect_equal, expect_same},
+    harness::{DeviceTrials, Outcome},
+};
 
 /// Beyond what 32 bits can say of bytes.
 const LONG: u64 = (4 << 30) + 1;
@@ -196,8 +199,10 @@ fn huge_gcm(device: &Device) -> Outcome {
         let last = range.end - 1..range.end;
         let right = data.view(last.clone())?.to_vec()?;
         data.view_mut(last.clone())?.write(&[right[0] ^ 1])?;
-        let error =
-            crate::expect_error("changed", gcm.open(&[1; 12], b"aad", data.view_mut(range.clone())?, tag.as_ref()))?;
+        let error = crate::expect::expect_error(
+            "changed",
+            gcm.open(&[1; 12], b"aad", data.view_mut(range.clone())?, tag.as_ref()),
+        )?;
         expect_equal("changed", &error, &evariste::aes::Error::Tag { message: None })?;
         data.view_mut(last)?.write(&right)?;
         gcm.open(&[1; 12], b"aad", data.view_mut(range)?, tag.as_ref())?;

@@ -10,7 +10,8 @@ use evariste::backend::{Buffer, Device};
 use libtest_mimic::{Failed, Trial};
 
 use crate::{
-    Outcome, expect_equal, expect_error,
+    expect::{expect_equal, expect_error},
+    harness::Outcome,
     null_device::{Cover, Launch, NullDevice},
     tail_memory::TailMemory,
 };
@@ -449,14 +450,14 @@ pub(crate) fn in_kernels(device: &Device) -> Outcome {
                     let mut actual = vec![0; 2 * AROUND];
                     data.view(BORDER - AROUND..)?.read(&mut actual)?;
                     expected = near.to_vec()?;
-                    crate::expect_same(what, &actual, &expected)
+                    crate::expect::expect_same(what, &actual, &expected)
                 };
                 aes.ctr(&[0xff; 16])?.apply(data.view_mut(far_range.clone())?)?;
                 host.ctr(&[0xff; 16])?.apply(near.view_mut(range.clone())?)?;
                 check(&format!("{what}, ctr"), &data, &near)?;
                 let tag = aes.gcm()?.seal(&[1; 12], b"aad", data.view_mut(far_range.clone())?)?;
                 let expected_tag = host.gcm()?.seal(&[1; 12], b"aad", near.view_mut(range.clone())?)?;
-                crate::expect_same(&format!("{what}, tag"), tag.as_ref(), expected_tag.as_ref())?;
+                crate::expect::expect_same(&format!("{what}, tag"), tag.as_ref(), expected_tag.as_ref())?;
                 check(&format!("{what}, gcm"), &data, &near)?;
                 let blocks = |range: &Range<usize>| range.start..range.start + range.len() / 16 * 16;
                 let (far_blocks, near_blocks) = (blocks(&far_range), blocks(&range));
@@ -483,7 +484,7 @@ pub(crate) fn in_kernels(device: &Device) -> Outcome {
             host.ctr_batch(&mut near, &of(AROUND / 16 * 16), Counter::Bits128)?;
             let mut actual = vec![0; 2 * AROUND];
             data.view(BORDER - AROUND..)?.read(&mut actual)?;
-            crate::expect_same("a batch", &actual, &near.to_vec()?)?;
+            crate::expect::expect_same("a batch", &actual, &near.to_vec()?)?;
         }
     }
     Ok(())

@@ -4,7 +4,11 @@ use evariste::aes::{Aes, AesConfig, Counter, Ctr, Error, Gcm, GcmMessage, Messag
 use evariste::backend::{Device, Error as DeviceError, HostBuffer, Secrecy, Transfer};
 
 use super::bytes;
-use crate::{DeviceTrials, Outcome, expect, expect_equal, expect_error, expect_same, other_device};
+use crate::{
+    devices::other_device,
+    expect::{expect, expect_equal, expect_error, expect_same},
+    harness::{DeviceTrials, Outcome},
+};
 
 pub(super) fn add(trials: &mut DeviceTrials<'_>) {
     trials.add("wrong_lengths", wrong_lengths);

@@ -6,7 +6,7 @@ use evariste::{
 };
 
 use crate::{
-    Outcome,
+    harness::Outcome,
     secrecy::{Operation, Probe},
 };
 

@@ -21,7 +21,11 @@ use evariste::backend::{Device, Kind};
 use libtest_mimic::Failed;
 
 use super::bytes;
-use crate::{DeviceTrials, Outcome, expect, expect_equal, expect_error, expect_same, recorder::Recorder};
+use crate::{
+    expect::{expect, expect_equal, expect_error, expect_same},
+    harness::{DeviceTrials, Outcome},
+    recorder::Recorder,
+};
 
 pub(super) fn add(trials: &mut DeviceTrials<'_>) {
     trials.add("readers_and_writers", readers_and_writers);

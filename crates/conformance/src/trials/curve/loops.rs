@@ -13,7 +13,7 @@ use evariste::{
 };
 
 use super::some_points;
-use crate::{Outcome, curves, expect_same, garbage, loops::Divided};
+use crate::{curves, devices::garbage, expect::expect_same, harness::Outcome, loops::Divided};
 
 pub(super) const DIVIDED: &[Divided] = &[
     ("times", 2000, |device| check_times::<g1::Config>(device, 20)),
@@ -51,7 +51,7 @@ fn check_sums<C: DeviceCurve>(device: &Device, len: usize) -> Outcome {
     expect_same("sums of points", &out.to_vec()?, &expected)
 }
 
-/// Over a base field of 48 limbs, where one addition of points takes a thousand turns.
+/// Over a base field of 48 limbs, where one addition of points takes a thousand iterations.
 pub(super) fn long_points(device: &Device) -> Outcome {
     check_times::<curves::Long>(device, 20)?;
     check_normalise::<curves::Long>(device, 600)?;

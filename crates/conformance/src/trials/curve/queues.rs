@@ -1,10 +1,10 @@
 //! Operations on points on a queue.
 
 use ark_bls12_381::g1::Config;
-use evariste::curve::{AffinePoint, Points};
+use evariste::curve::{AffinePoint, Jacobian, Points, Xyzz};
 
 use crate::{
-    Named, Outcome,
+    harness::{Named, Outcome},
     misplaced::Plan,
     order_checker::{expect_ordered, on_plans},
 };
@@ -14,9 +14,28 @@ pub(super) const ORDERED: &[Named] = &[("points", points)];
 /// What refuses a queue of another device.
 pub(super) const PLANS: &[Plan] = &[("points", |m| {
     let (affine, keys) = (m.device.zeros::<AffinePoint<Config>>(5)?, m.device.upload::<u32>(&[3; 5])?);
-    let mut sums = m.device.zeros(5)?;
+    let (a, b) = (m.device.zeros::<Xyzz<Config>>(5)?, m.device.zeros::<Jacobian<Config>>(5)?);
+    let (mut out, mut xyzz, mut jacobian) = (m.device.zeros(5)?, m.device.zeros(5)?, m.device.zeros(5)?);
     let points = Points::<Config>::new(&m.device).on(&m.queue);
-    m.refuses(|| points.mul(&affine, &keys, &mut sums))
+    m.refuses(|| points.mul(&affine, &keys, &mut xyzz))?;
+    m.refuses(|| points.affine_to_xyzz(&affine, &mut xyzz))?;
+    m.refuses(|| points.affine_to_jacobian(&affine, &mut jacobian))?;
+    m.refuses(|| points.jacobian_to_xyzz(&b, &mut xyzz))?;
+    m.refuses(|| points.xyzz_to_jacobian(&a, &mut jacobian))?;
+    m.refuses(|| points.negate_affine(&affine, &mut out))?;
+    m.refuses(|| points.negate_xyzz(&a, &mut xyzz))?;
+    m.refuses(|| points.negate_jacobian(&b, &mut jacobian))?;
+    m.refuses(|| points.double_xyzz(&a, &mut xyzz))?;
+    m.refuses(|| points.double_jacobian(&b, &mut jacobian))?;
+    m.refuses(|| points.add_xyzz(&a, &a, &mut xyzz))?;
+    m.refuses(|| points.add_xyzz_affine(&a, &affine, &mut xyzz))?;
+    m.refuses(|| points.add_jacobian(&b, &b, &mut jacobian))?;
+    m.refuses(|| points.add_jacobian_affine(&b, &affine, &mut jacobian))?;
+    m.refuses(|| points.add_affine(&affine, &affine, &mut out))?;
+    m.refuses(|| points.normalise_xyzz(&a, &mut out))?;
+    m.refuses(|| points.normalise_jacobian(&b, &mut out))?;
+    m.refuses(|| points.gather(&affine, &keys, &mut out))?;
+    m.refuses(|| points.scatter(&affine, &keys, &mut out))
 })];
 
 fn points() -> Outcome {

@@ -5,7 +5,10 @@ use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
 use evariste::backend::{Buffer, Device, Error, HostBuffer, PinnedPipeline, Queue, Secrecy, Transfer};
 use evariste::field::{Mont, Vector, small::BabyBear};
 
-use crate::{DeviceTrials, Outcome, expect_same};
+use crate::{
+    expect::expect_same,
+    harness::{DeviceTrials, Outcome},
+};
 
 const BUFFERS: usize = 3;
 const PARTS: usize = 4;

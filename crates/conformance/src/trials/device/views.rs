@@ -2,8 +2,9 @@
 
 use ark_bls12_381::Fq;
 use evariste::backend::{
-    Arg, Binding, BindingType, CpuArg, Device, Error, Kernel, KernelSpec, Language, Queue, Secrecy, Transfer, View,
-    ViewMut, params,
+    Device, Error, Queue, Secrecy, Transfer, View, ViewMut,
+    author::{Arg, Binding, BindingType, CpuArg, Kernel, KernelSpec, Language},
+    params,
 };
 use evariste::curve::{AffinePoint, Points};
 use evariste::field::{
@@ -12,7 +13,13 @@ use evariste::field::{
 };
 use evariste::primitives::{RadixSort, RadixSortConfig, Scan, SegmentedSum, SortMethod, reference as sorted};
 
-use crate::{DeviceTrials, Outcome, expect_equal, expect_error, expect_same, garbage, samples::samples, trials::curve};
+use crate::{
+    devices::garbage,
+    expect::{expect_equal, expect_error, expect_same},
+    harness::{DeviceTrials, Outcome},
+    samples::samples,
+    trials::curve,
+};
 
 pub(crate) fn add(trials: &mut DeviceTrials<'_>) {
     trials.add("views::launches", launches);

@@ -10,7 +10,9 @@ use evariste::{
 };
 
 use crate::{
-    Named, Outcome, boundaries, expect, expect_equal,
+    boundaries,
+    expect::{expect, expect_equal},
+    harness::{Named, Outcome},
     null_device::{Cover, Launch, NullDevice},
 };
 
@@ -61,7 +63,7 @@ fn vectors() -> Outcome {
     let gather: Work<'_> = &|a, out| vector.gather(a, &places(a)?, out);
     let scatter: Work<'_> = &|a, out| vector.scatter(a, &places(a)?, out);
     for (kernel, name, work) in
-        [("gather", "gather", gather), ("claim", "scatter", scatter), ("gather", "scatter", scatter)]
+        [("gather", "gather", gather), ("last_writer", "scatter", scatter), ("gather", "scatter", scatter)]
     {
         let covers = |launch: &Launch, len: usize| {
             launch.name == kernel && threads(launch, len) && launch.word(1) as usize == len

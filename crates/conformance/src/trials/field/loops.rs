@@ -8,7 +8,13 @@ use evariste::{
 };
 use evariste_microbench::{Place, Products, Sharing};
 
-use crate::{Outcome, expect_equal, expect_same, garbage, loops::Divided, samples::samples};
+use crate::{
+    devices::garbage,
+    expect::{expect_equal, expect_same},
+    harness::Outcome,
+    loops::Divided,
+    samples::samples,
+};
 
 pub(super) const DIVIDED: &[Divided] = &[
     ("powers", 100, |device| check_powers(device, 20, &[0x1234_5678_9abc_def0, 0x0fed_cba9_8765_4321, 7])),

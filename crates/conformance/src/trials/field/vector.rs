@@ -10,7 +10,10 @@ use evariste::field::{
 use evariste::primitives::reference as by_index;
 
 use crate::{
-    DeviceTrials, Outcome, expect, expect_equal, expect_error, expect_same, garbage, other_device, samples::samples,
+    devices::{garbage, other_device},
+    expect::{expect, expect_equal, expect_error, expect_same},
+    harness::{DeviceTrials, Outcome},
+    samples::samples,
     sizes::lengths,
 };
 

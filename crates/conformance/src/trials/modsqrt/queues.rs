@@ -3,7 +3,7 @@
 use evariste::modsqrt::{BoxedUint, Jacobi, ModSqrt};
 
 use crate::{
-    Named, Outcome,
+    harness::{Named, Outcome},
     misplaced::Plan,
     order_checker::{expect_ordered, on_plans},
 };
@@ -16,13 +16,19 @@ pub(super) const PLANS: &[Plan] = &[
         let values = m.device.upload::<u32>(&[1; 10])?;
         let (mut roots, mut mask) = (m.device.zeros(10)?, m.device.zeros(5)?);
         let plan = ModSqrt::new(&m.device, &BoxedUint::from(59u64.wrapping_neg()))?.on(&m.queue);
+        let indices = m.device.zeros(5)?;
         m.refuses(|| plan.sqrt(&values, &mut roots, &mut mask))?;
+        m.refuses(|| plan.sqrt_indexed(&indices, &values, &mut roots, &mut mask))?;
+        m.refuses(|| plan.legendre(&values, &mut mask))?;
+        m.refuses(|| plan.legendre_indexed(&indices, &values, &mut mask))?;
         m.refuses(|| plan.sqrt_host(&[BoxedUint::from(4u32)]))
     }),
     ("symbols", |m| {
         let (values, mut symbols) = (m.device.upload::<u32>(&[1; 10])?, m.device.zeros(5)?);
         let plan = Jacobi::new(&m.device, &BoxedUint::from(15u32))?.on(&m.queue);
+        let indices = m.device.zeros(5)?;
         m.refuses(|| plan.jacobi(&values, &mut symbols))?;
+        m.refuses(|| plan.jacobi_indexed(&indices, &values, &mut symbols))?;
         m.refuses(|| plan.jacobi_host(&[BoxedUint::from(4u32)]))
     }),
 ];

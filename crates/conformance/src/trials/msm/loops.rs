@@ -8,7 +8,7 @@ use evariste::{
     msm::{Msm, MsmConfig, Precompute, Tuning},
 };
 
-use crate::{Outcome, expect_equal, loops::Divided, samples::samples};
+use crate::{expect::expect_equal, harness::Outcome, loops::Divided, samples::samples};
 
 pub(super) const DIVIDED: &[Divided] = &[("msm", 4000, |device| check_msm(device, 200))];
 

@@ -8,7 +8,7 @@ use evariste::{
     msm::{Error, Msm, MsmConfig, MsmCurve, Tuning},
 };
 
-use crate::{Outcome, curves, expect, is_emulated, prepared::quietly, samples::samples};
+use crate::{curves, devices::is_emulated, expect::expect, harness::Outcome, prepared::quietly, samples::samples};
 
 pub(super) fn sums(device: &Device) -> Outcome {
     // The kernels over the short curve take an emulated device a few seconds to compile.

@@ -3,13 +3,14 @@
 use ark_bls12_381::{Fr, G1Affine, g1::Config};
 use ark_ec::AffineRepr;
 use evariste::{
-    backend::Device,
+    backend::{Device, Secrecy, Transfer},
     field::Mont,
     msm::{Accumulation, Addition, Aggregation, Msm, MsmConfig, Precompute, Tuning},
 };
 
 use crate::{
-    Named, Outcome, expect_same,
+    expect::expect_same,
+    harness::{Named, Outcome},
     misplaced::Plan,
     order_checker::{expect_ordered, on_plans},
 };
@@ -25,7 +26,9 @@ pub(super) const PLANS: &[Plan] = &[("sums of points", |m| {
     m.refuses(|| msm.msm(&scalars))?;
     m.refuses(|| msm.msm_batch(1, &scalars))?;
     m.refuses(|| msm.msm_segmented(2, &scalars))?;
-    m.refuses(|| msm.msm_profiled(&scalars))
+    m.refuses(|| msm.msm_profiled(&scalars))?;
+    let pinned = m.device.host_buffer(4 * 32, Transfer::Upload, Secrecy::Public)?;
+    m.refuses(|| msm.msm_pinned(pinned))
 })];
 
 /// Every step of a sum: tables of multiples, affine additions, both ways of adding to buckets, and scalars that come

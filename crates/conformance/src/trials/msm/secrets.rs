@@ -10,7 +10,7 @@ use evariste::{
 use libtest_mimic::Failed;
 
 use crate::{
-    Outcome,
+    harness::Outcome,
     samples::samples,
     secrecy::{Operation, POINTS, Probe},
     trials::curve::random,

@@ -2,7 +2,7 @@
 
 use ark_ff::FftField;
 use evariste::{
-    backend::{Access, Device},
+    backend::{Device, author::Access},
     field::{
         DeviceField, Mont,
         small::{Goldilocks, KoalaBear},
@@ -11,7 +11,8 @@ use evariste::{
 };
 
 use crate::{
-    Named, Outcome, expect, expect_equal, expect_error,
+    expect::{expect, expect_equal, expect_error},
+    harness::{Named, Outcome},
     null_device::{Cover, Launch, NullDevice},
 };
 

@@ -4,10 +4,15 @@ use ark_ff::{FftField, Field};
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 use evariste::backend::Device;
 use evariste::field::{DeviceField, Mont, small};
-use evariste::ntt::{Error, LowDegreeExtension, Ntt, Order, reference};
+use evariste::ntt::{Error, LowDegreeExtension, Ntt, NttConfig, Order, Twiddles, reference};
 
 use super::{arkworks, by_columns, length};
-use crate::{Outcome, expect_equal, expect_error, expect_same, samples::samples, sizes::is_few};
+use crate::{
+    expect::{expect_equal, expect_error, expect_same},
+    harness::Outcome,
+    samples::samples,
+    sizes::is_few,
+};
 
 /// Products of polynomials against the schoolbook's.
 pub(super) fn products<F: DeviceField + FftField>(device: &Device) -> Outcome {
@@ -26,7 +31,9 @@ pub(super) fn products<F: DeviceField + FftField>(device: &Device) -> Outcome {
 pub(super) fn extensions<F: DeviceField + FftField>(device: &Device) -> Outcome {
     for (log_n, log_blowup, count) in [(0, 0, 1), (0, 3, 2), (3, 1, 3), (5, 2, 1), (8, 4, 2)] {
         let (n, size) = (1usize << log_n, 1usize << (log_n + log_blowup));
-        let extension = LowDegreeExtension::<F>::new(device, log_n, log_blowup)?;
+        // Some by other tables than plans choose.
+        let config = NttConfig::default().twiddles((log_n == 5).then_some(Twiddles::TwoLevel));
+        let extension = LowDegreeExtension::<F>::with_config(device, log_n, log_blowup, config)?;
         let coefficients = samples::<F>(n * count, 32);
         let values: Vec<F> = coefficients.chunks(n).flat_map(|x| arkworks(x, F::ONE)).collect();
         let w = reference::root_of_unity::<F>(log_n + log_blowup).ok_or("no root of unity")?;

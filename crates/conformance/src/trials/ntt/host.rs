@@ -13,7 +13,12 @@ use evariste::ntt::{
 use libtest_mimic::Failed;
 
 use super::{ORDERS, arkworks, is_brief, length};
-use crate::{Outcome, expect, expect_equal, expect_error, expect_same, recorder::Recorder, samples::samples};
+use crate::{
+    expect::{expect, expect_equal, expect_error, expect_same},
+    harness::Outcome,
+    recorder::Recorder,
+    samples::samples,
+};
 
 /// Host data with less device memory than it takes.
 pub(super) fn out_of_core<F: DeviceField + FftField>(device: &Device) -> Outcome {

@@ -11,7 +11,10 @@ use evariste::{
 
 use super::{arkworks, length};
 use crate::{
-    Outcome, expect, expect_equal, expect_error, expect_same, is_checked_cpu, other_device, samples::samples,
+    devices::{is_checked_cpu, other_device},
+    expect::{expect, expect_equal, expect_error, expect_same},
+    harness::Outcome,
+    samples::samples,
     trials::process::child,
 };
 

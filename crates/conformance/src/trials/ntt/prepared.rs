@@ -7,7 +7,7 @@ use evariste::{
     ntt::{LowDegreeExtension, Ntt, Order},
 };
 
-use crate::{Outcome, prepared::quietly, samples::samples};
+use crate::{harness::Outcome, prepared::quietly, samples::samples};
 
 /// log₂ of a transform of two passes.
 const LOG_N: u32 = 13;

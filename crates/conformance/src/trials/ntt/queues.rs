@@ -9,7 +9,8 @@ use evariste::{
 };
 
 use crate::{
-    Named, Outcome, expect,
+    expect::expect,
+    harness::{Named, Outcome},
     misplaced::Plan,
     order_checker::{OrderChecker, expect_ordered, on_plans},
 };
@@ -21,16 +22,28 @@ pub(super) const PLANS: &[Plan] = &[
     ("transforms", |m| {
         let mut data = m.device.upload::<Mont<Fr>>(&[Fr::from(3); 16])?;
         let ntt = Ntt::<Fr>::new(&m.device, 4)?;
+        let source = m.device.upload::<Mont<Fr>>(&[Fr::from(3); 16])?;
         m.refuses(|| ntt.on(&m.queue).forward(&mut data))?;
+        m.refuses(|| ntt.on(&m.queue).transform().forward_into(&source, &mut data))?;
+        m.refuses(|| ntt.on(&m.queue).transform().inverse_into(&source, &mut data))?;
+        let halves = Ntt::<Fr>::with_config(&m.device, 4, NttConfig::default().split(Split::Halves))?.on(&m.queue);
+        m.refuses(|| halves.transform().halve(&mut data))?;
         m.refuses(|| ntt.on(&m.queue).product(data.view(..8)?, data.view(..8)?))?;
-        m.refuses(|| ntt.on(&m.queue).forward_host(&mut [Fr::from(3); 16]))?;
+        m.refuses_slice(&[Fr::from(3); 16], |data| ntt.on(&m.queue).forward_host(data))?;
         m.refuses(|| ntt.on(&m.queue).inverse_host(&mut []))?;
+        let pinned = || m.device.host_buffer(16 * 32, Transfer::Both, Secrecy::Public);
+        m.refuses(|| ntt.on(&m.queue).transform().forward_pinned(pinned()?, Secrecy::Public))?;
+        m.refuses(|| ntt.on(&m.queue).transform().inverse_pinned(pinned()?, Secrecy::Public))?;
         m.refuses(|| ntt.coset(Fr::GENERATOR).on(&m.queue).inverse(&mut data))
     }),
     ("extensions", |m| {
         let data = m.device.upload::<Mont<Fr>>(&[Fr::from(3); 16])?;
         let extension = LowDegreeExtension::<Fr>::new(&m.device, 4, 1)?.on(&m.queue);
-        m.refuses(|| extension.extend(&data, Fr::GENERATOR, Order::Natural))
+        let mut out = m.device.zeros(32)?;
+        m.refuses(|| extension.extend(&data, Fr::GENERATOR, Order::Natural))?;
+        m.refuses(|| extension.extend_into(&data, Fr::GENERATOR, Order::BitReversed, &mut out))?;
+        m.refuses(|| extension.evaluate(&data, Fr::GENERATOR, Order::BitReversed))?;
+        m.refuses(|| extension.evaluate_into(&data, Fr::GENERATOR, Order::Natural, &mut out))
     }),
 ];
 

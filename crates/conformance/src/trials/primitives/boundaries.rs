@@ -6,7 +6,8 @@ use evariste::{
 };
 
 use crate::{
-    Named, Outcome, boundaries,
+    boundaries,
+    harness::{Named, Outcome},
     null_device::{Launch, NullDevice},
 };
 

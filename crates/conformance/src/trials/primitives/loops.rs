@@ -5,13 +5,13 @@ use evariste::{
     primitives::{Histogram, RadixSort, RadixSortConfig, SortMethod, reference},
 };
 
-use crate::{Outcome, expect_same, garbage, loops::Divided};
+use crate::{devices::garbage, expect::expect_same, harness::Outcome, loops::Divided};
 
 pub(super) const DIVIDED: &[Divided] = &[("histogram", 200, |device| check_histogram(device, 300_000))];
 
 pub(super) fn many_keys(device: &Device) -> Outcome {
     // On two units a thread would take 2^16 of them.
-    let len = if device.info().limits.loop_turns.is_some() { 1 << 26 } else { 1 << 20 };
+    let len = if device.info().limits.loop_iterations.is_some() { 1 << 26 } else { 1 << 20 };
     check_histogram(device, len)
 }
 
@@ -36,7 +36,7 @@ pub(super) fn many_keys_by_one_workgroup(device: &Device) -> Outcome {
             (sorted.iter().map(|i| keys[*i as usize]).collect(), sorted)
         }
         Err(Error::TooLarge { expected: limit, .. })
-            if device.info().limits.loop_turns.map(u64::from) == Some(limit) =>
+            if device.info().limits.loop_iterations.map(u64::from) == Some(limit) =>
         {
             (keys, values)
         }

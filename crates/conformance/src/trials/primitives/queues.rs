@@ -7,7 +7,7 @@ use evariste::{
 };
 
 use crate::{
-    Named, Outcome,
+    harness::{Named, Outcome},
     misplaced::Plan,
     order_checker::{expect_ordered, on_plans},
 };

@@ -7,7 +7,7 @@ use evariste::{
 };
 
 use crate::{
-    Outcome,
+    harness::Outcome,
     secrecy::{LEN, Operation, Probe},
 };
 

@@ -14,7 +14,12 @@ use evariste::field::Mont;
 use evariste::ntt::Ntt;
 use libtest_mimic::Failed;
 
-use crate::{expect, expect_equal, expect_same, is_checked_cpu, prepared, samples::samples};
+use crate::{
+    devices::is_checked_cpu,
+    expect::{expect, expect_equal, expect_same},
+    prepared,
+    samples::samples,
+};
 
 /// Names the scenario that this process is started for.
 const VARIABLE: &str = "EVARISTE_CONFORMANCE_CHILD";

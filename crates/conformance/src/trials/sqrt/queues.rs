@@ -7,7 +7,7 @@ use evariste::{
 };
 
 use crate::{
-    Named, Outcome,
+    harness::{Named, Outcome},
     misplaced::Plan,
     order_checker::{expect_ordered, on_plans},
 };
@@ -22,6 +22,7 @@ pub(super) const PLANS: &[Plan] = &[
         let (mut roots, mut mask) = (m.device.zeros(5)?, m.device.zeros(5)?);
         let sqrt = Sqrt::<Fr>::new(&m.device)?.on(&m.queue);
         m.refuses(|| sqrt.sqrt(&squares, &mut roots, &mut mask))?;
+        m.refuses(|| sqrt.sqrt_ratio(&squares, &squares, &mut roots, &mut mask))?;
         m.refuses(|| sqrt.legendre(&squares, &mut mask))?;
         m.refuses(|| sqrt.sqrt_host(&host))
     }),
@@ -39,7 +40,8 @@ pub(super) const PLANS: &[Plan] = &[
         let (mut points, mut status) = (m.device.zeros(5)?, m.device.zeros(5)?);
         let decompress = Decompress::<g1::Config>::new(&m.device, Encoding::Zcash)?.on(&m.queue);
         m.refuses(|| decompress.decompress(&bytes, &mut points, &mut status))?;
-        m.refuses(|| decompress.decompress_host(&host))
+        m.refuses(|| decompress.decompress_host(&host))?;
+        m.refuses(|| decompress.try_decompress_host(&host))
     }),
     ("elements mapped to a curve", |m| {
         let (elements, mut mapped) = (m.device.zeros(5)?, m.device.zeros(5)?);

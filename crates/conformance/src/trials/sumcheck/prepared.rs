@@ -6,7 +6,7 @@ use evariste::{
     sumcheck::{Blake3Transcript, Order, Statement, Sumcheck, Weight},
 };
 
-use crate::{Outcome, prepared::quietly, samples::samples};
+use crate::{harness::Outcome, prepared::quietly, samples::samples};
 
 pub(super) fn sumchecks(device: &Device) -> Outcome {
     const NUM_VARS: usize = 9;

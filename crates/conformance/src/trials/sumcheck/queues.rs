@@ -10,7 +10,8 @@ use evariste::{
 };
 
 use crate::{
-    Named, Outcome, expect_same,
+    expect::expect_same,
+    harness::{Named, Outcome},
     misplaced::Plan,
     order_checker::{expect_ordered, on_plans},
 };

@@ -1,10 +1,10 @@
 //! Additions of points in lanes.
 
-use evariste_backend::Wiped;
+use evariste_backend::author::Wiped;
 
-use super::super::{Eight, Field, Job, Lanes, Places, STEP};
+use super::super::{Eight, Job, Lanes, Montgomery52, Places, STEP};
 
-/// See [`Field::differences`]. There are `len` points at `a` and `b`, and `len` elements at `out`.
+/// See [`Montgomery52::differences`]. There are `len` points at `a` and `b`, and `len` elements at `out`.
 pub(in crate::ifma) struct Differences {
     pub(super) a: *const u32,
     pub(super) b: *const u32,
@@ -15,7 +15,7 @@ pub(in crate::ifma) struct Differences {
 impl Job for Differences {
     type Output = Wiped<usize>;
 
-    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Field) -> Wiped<usize> {
+    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Montgomery52) -> Wiped<usize> {
         // SAFETY: as the caller vouches.
         unsafe { differences::<LIMBS, L>(field, &self) }
     }
@@ -29,7 +29,7 @@ fn coordinates<const LIMBS: usize>(points: *const u32, first: usize, which: usiz
 /// # Safety
 /// As for [`Job::run`].
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-unsafe fn differences<const LIMBS: usize, const L: usize>(field: &Field, job: &Differences) -> Wiped<usize> {
+unsafe fn differences<const LIMBS: usize, const L: usize>(field: &Montgomery52, job: &Differences) -> Wiped<usize> {
     let lanes = Lanes::<LIMBS, L>::new(field);
     let modulus = lanes.multiple(1);
     // All that there may be, so that none are left in memory that was too small.
@@ -50,7 +50,7 @@ unsafe fn differences<const LIMBS: usize, const L: usize>(field: &Field, job: &D
     special
 }
 
-/// See [`Field::chords`]. There are `len` points at `a`, `b` and `out`, and `len` elements at `inverses`.
+/// See [`Montgomery52::chords`]. There are `len` points at `a`, `b` and `out`, and `len` elements at `inverses`.
 pub(in crate::ifma) struct Chords {
     pub(super) a: *const u32,
     pub(super) b: *const u32,
@@ -62,7 +62,7 @@ pub(in crate::ifma) struct Chords {
 impl Job for Chords {
     type Output = ();
 
-    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Field) {
+    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Montgomery52) {
         // SAFETY: as the caller vouches.
         unsafe { chords::<LIMBS, L>(field, &self) }
     }
@@ -71,7 +71,7 @@ impl Job for Chords {
 /// # Safety
 /// As for [`Job::run`].
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-unsafe fn chords<const LIMBS: usize, const L: usize>(field: &Field, job: &Chords) {
+unsafe fn chords<const LIMBS: usize, const L: usize>(field: &Montgomery52, job: &Chords) {
     let lanes = Lanes::<LIMBS, L>::new(field);
     let (once, twice) = (lanes.multiple(1), lanes.multiple(2));
     // a - b + p or 2p, normalised.

@@ -1,4 +1,4 @@
-use super::super::{Field, Job, Lanes, MAX_LIMBS};
+use super::super::{Job, Lanes, MAX_LIMBS, Montgomery52};
 use super::STEP;
 
 /// x\[i\] = x\[i\]^(`times` + 1), by `times` multiplications one after the other, for `len` elements.
@@ -11,7 +11,7 @@ pub(in crate::ifma) struct Chain {
 impl Job for Chain {
     type Output = ();
 
-    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Field) {
+    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Montgomery52) {
         let Self { x, len, times } = self;
         let (steps, left) = (len / STEP, len % STEP);
         let mut last = [0; STEP * MAX_LIMBS];
@@ -30,7 +30,7 @@ impl Job for Chain {
 /// # Safety
 /// As for [`Job::run`], and there are `steps` times [`STEP`] elements.
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-unsafe fn chain<const LIMBS: usize, const L: usize>(field: &Field, x: *mut u32, steps: usize, times: u32) {
+unsafe fn chain<const LIMBS: usize, const L: usize>(field: &Montgomery52, x: *mut u32, steps: usize, times: u32) {
     let lanes = Lanes::<LIMBS, L>::new(field);
     for step in 0..steps {
         let at = |vector: usize| Lanes::<LIMBS, L>::in_a_row(x.wrapping_add((STEP * step + 8 * vector) * LIMBS));

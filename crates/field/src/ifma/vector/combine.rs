@@ -1,4 +1,4 @@
-use super::super::{Eight, Field, Job, Lanes, MAX_LIMBS};
+use super::super::{Eight, Job, Lanes, MAX_LIMBS, Montgomery52};
 use super::Combination;
 
 /// `out[i] = a[i] + b[i]`, or the difference. There are `len` elements at `a`, `b` and `out`; `out` is each of the
@@ -14,7 +14,7 @@ pub(in crate::ifma) struct Combine {
 impl Job for Combine {
     type Output = ();
 
-    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Field) {
+    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Montgomery52) {
         // SAFETY: as the caller vouches.
         unsafe { combine::<LIMBS, L>(field, &self) };
     }
@@ -23,7 +23,7 @@ impl Job for Combine {
 /// # Safety
 /// As for [`Job::run`].
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-unsafe fn combine<const LIMBS: usize, const L: usize>(field: &Field, job: &Combine) {
+unsafe fn combine<const LIMBS: usize, const L: usize>(field: &Montgomery52, job: &Combine) {
     let lanes = Lanes::<LIMBS, L>::new(field);
     let modulus = lanes.multiple(1);
     let subtract = job.how == Combination::Difference;

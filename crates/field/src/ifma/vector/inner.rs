@@ -1,6 +1,6 @@
-use evariste_backend::Wiped;
+use evariste_backend::author::Wiped;
 
-use super::super::{COLUMNS, Eight, Field, Job, Lanes, MAX_LIMBS};
+use super::super::{COLUMNS, Eight, Job, Lanes, MAX_LIMBS, Montgomery52};
 
 /// Products that are summed before the sum is reduced: the sum, divided by R, stays below 13p, and with what was summed
 /// before below 15p.
@@ -17,7 +17,7 @@ impl Job for InnerProduct {
     /// Eight sums, one after the other, which the whole is the sum of.
     type Output = Wiped<u32>;
 
-    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Field) -> Wiped<u32> {
+    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Montgomery52) -> Wiped<u32> {
         // SAFETY: as the caller vouches.
         unsafe { inner_product::<LIMBS, L>(field, &self) }
     }
@@ -26,7 +26,7 @@ impl Job for InnerProduct {
 /// # Safety
 /// As for [`Job::run`].
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-unsafe fn inner_product<const LIMBS: usize, const L: usize>(field: &Field, job: &InnerProduct) -> Wiped<u32> {
+unsafe fn inner_product<const LIMBS: usize, const L: usize>(field: &Montgomery52, job: &InnerProduct) -> Wiped<u32> {
     let lanes = Lanes::<LIMBS, L>::new(field);
     let zero: Eight<L> = lanes.all(&[0; L]);
     let mut sum = zero;

@@ -1,8 +1,8 @@
 use std::arch::x86_64::__mmask8;
 
-use evariste_backend::Wiped;
+use evariste_backend::author::Wiped;
 
-use super::super::{Eight, Field, Job, Lanes, Places};
+use super::super::{Eight, Job, Lanes, Montgomery52, Places};
 use super::STEP;
 
 /// Chains of products side by side.
@@ -22,7 +22,7 @@ pub(in crate::ifma) struct Inverse<'a> {
 impl Job for Inverse<'_> {
     type Output = ();
 
-    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Field) {
+    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Montgomery52) {
         // SAFETY: as the caller vouches.
         unsafe { inverse::<LIMBS, L>(field, &self) }
     }
@@ -31,7 +31,7 @@ impl Job for Inverse<'_> {
 /// # Safety
 /// As for [`Job::run`].
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-unsafe fn inverse<const LIMBS: usize, const L: usize>(field: &Field, job: &Inverse<'_>) {
+unsafe fn inverse<const LIMBS: usize, const L: usize>(field: &Montgomery52, job: &Inverse<'_>) {
     let lanes = Lanes::<LIMBS, L>::new(field);
     let zero: Eight<L> = lanes.all(&[0; L]);
     let ones = [job.one.as_ptr().cast_mut(); 8];

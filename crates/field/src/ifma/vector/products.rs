@@ -1,4 +1,4 @@
-use super::super::{Eight, Field, Job, Lanes, MAX_LIMBS, Places};
+use super::super::{Eight, Job, Lanes, MAX_LIMBS, Montgomery52, Places};
 use super::STEP;
 
 /// `out[i] = a[i] · b[i]`, or with one b for all. There are `len` elements at `a`, `b` and `out`; `out` is each of the
@@ -13,7 +13,7 @@ pub(in crate::ifma) struct Products {
 impl Job for Products {
     type Output = ();
 
-    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Field) {
+    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Montgomery52) {
         let Self { a, b: (b, same), out, len } = self;
         let steps = len / STEP;
         let (done, left) = (steps * STEP * LIMBS, len % STEP);
@@ -43,7 +43,7 @@ impl Job for Products {
 /// and at `out`. So there are at `b`, unless it is one factor for all.
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
 unsafe fn products<const LIMBS: usize, const L: usize>(
-    field: &Field,
+    field: &Montgomery52,
     a: *const u32,
     (b, same): (*const u32, bool),
     out: *mut u32,

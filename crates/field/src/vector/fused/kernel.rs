@@ -2,7 +2,10 @@
 
 use std::{fmt::Write, iter, sync::Arc};
 
-use evariste_backend::{Binding, BindingList, CpuArg, KernelSpec, Language, Wiped, parallel, params};
+use evariste_backend::{
+    author::{Binding, BindingList, CpuArg, KernelSpec, Language, Wiped},
+    parallel, params,
+};
 use evariste_expression::{Builder, Constants, Expression, Op, Port, Program, Step, Text, binding_names, cuda_product};
 
 use super::super::{
@@ -14,7 +17,7 @@ use crate::{
     evaluator::{Rows, lanes_of},
     field::DeviceField,
     ifma,
-    source::{self, binding_type, turns},
+    source::{self, binding_type, iterations},
 };
 
 /// Rows that a CPU thread takes at a time. 16 values of 32 bytes in each row fill half of the 256 KiB that the thread
@@ -127,7 +130,7 @@ impl Compiled {
     }
 
     /// Room for the values of one thread, for up to `rows` rows at a time.
-    fn rows<'a, F: DeviceField>(&self, rows: usize, lanes: Option<&'a ifma::Field>) -> Rows<'a, F> {
+    fn rows<'a, F: DeviceField>(&self, rows: usize, lanes: Option<&'a ifma::Montgomery52>) -> Rows<'a, F> {
         Rows::new(self.program.slots(), ROWS.min(rows), lanes)
     }
 
@@ -198,9 +201,9 @@ impl Compiled {
     }
 
     /// Iterations of loops that the value of a row takes in WGSL at most.
-    fn turns<F: DeviceField>(&self) -> u64 {
+    fn iterations<F: DeviceField>(&self) -> u64 {
         // Each of the two choices of a turn may be a loop to a compiler.
-        turns::repeat(self.program.multiplications() as u64, turns::mul::<F>() + 2)
+        iterations::repeat(self.program.multiplications() as u64, iterations::mul::<F>() + 2)
     }
 }
 
@@ -222,7 +225,7 @@ fn inputs_and_output<'a, F: DeviceField>(
 }
 
 pub(super) fn spec<F: DeviceField>(digest: [u8; 32], program: Compiled, direct: usize) -> KernelSpec {
-    let (bindings, turns, program) = (program.bindings::<F>(direct), program.turns::<F>(), Arc::new(program));
+    let (bindings, iterations, program) = (program.bindings::<F>(direct), program.iterations::<F>(), Arc::new(program));
     let (seen, rendered) = (bindings.list(), Arc::clone(&program));
     let source = move |language| match language {
         Language::Cuda => rendered.cuda::<F>(direct) + CUDA_ROWS,
@@ -244,12 +247,12 @@ pub(super) fn spec<F: DeviceField>(digest: [u8; 32], program: Compiled, direct: 
     };
     KernelSpec::new("expression", variant::<F>(&source::digits(&digest)), bindings, body, source)
         .threads(THREADS)
-        .turns(move |_: &Params| turns)
+        .iterations(move |_: &Params| iterations)
 }
 
 /// The kernel `reduce` with the values of an expression for elements.
 pub(super) fn sum_spec<F: DeviceField>(digest: [u8; 32], program: Compiled, direct: usize) -> KernelSpec {
-    let (bindings, term, program) = (program.bindings::<F>(direct), program.turns::<F>(), Arc::new(program));
+    let (bindings, term, program) = (program.bindings::<F>(direct), program.iterations::<F>(), Arc::new(program));
     let (seen, rendered) = (bindings.list(), Arc::clone(&program));
     let source = move |language| match language {
         Language::Cuda => reduce::cuda::<F>(&rendered.cuda::<F>(direct), Combine::Sum),
@@ -284,5 +287,5 @@ pub(super) fn sum_spec<F: DeviceField>(digest: [u8; 32], program: Compiled, dire
     KernelSpec::new("reduce", variant::<F>(&format!("sum of {}", source::digits(&digest))), bindings, body, source)
         .threads(threads)
         .shared_bytes(source::tile_bytes::<F>(threads))
-        .turns(reduce::turns(threads, term, 0))
+        .iterations(reduce::iterations(threads, term, 0))
 }

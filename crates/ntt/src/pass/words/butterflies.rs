@@ -19,10 +19,10 @@ macro_rules! pairs {
 }
 
 /// The power of a root of unity of order 16 that each root of [`pairs`] is in a transform of its own.
-const TURNS: [usize; 15] = [0, 1, 2, 3, 4, 5, 6, 7, 0, 2, 4, 6, 0, 4, 0];
+const SHIFTS: [usize; 15] = [0, 1, 2, 3, 4, 5, 6, 7, 0, 2, 4, 6, 0, 4, 0];
 
 /// Transforms of 2^`LOG_RADIX` rows, with the roots given: in the last step, where the first root of each level is 1,
-/// with that in mind. With [`WordField::TURN`] and no others, where there is such a root. All results but the first may
+/// with that in mind. With [`WordField::SHIFT_ROOT`] and no others, where there is such a root. All results but the first may
 /// be unreduced where they are `MULTIPLIED`.
 #[inline(always)]
 pub(super) fn butterflies<F: WordField, const LOG_RADIX: usize, const LAST: bool, const MULTIPLIED: bool>(
@@ -36,8 +36,8 @@ pub(super) fn butterflies<F: WordField, const LOG_RADIX: usize, const LAST: bool
             if $v < 1 << LOG_RADIX {
                 let (u, v) = (x[$u], x[$v]);
                 x[$u] = if MULTIPLIED && $u != 0 && $v - $u == 1 { field.add_unreduced(u, v) } else { field.add(u, v) };
-                x[$v] = if F::TURN.is_some() {
-                    field.turn_difference::<{ TURNS[$root] }>(u, v)
+                x[$v] = if F::SHIFT_ROOT.is_some() {
+                    field.shift_difference::<{ SHIFTS[$root] }>(u, v)
                 } else if LAST && [0, 8, 12, 14].contains(&$root) {
                     field.sub(u, v)
                 } else {

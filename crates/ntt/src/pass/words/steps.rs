@@ -11,7 +11,7 @@ pub(super) struct Step<W> {
     /// log₂ of the rows of each transform that is left.
     pub(super) log_rows: usize,
     /// For each row among those that a level pairs, the roots of all levels, first level first. If there is
-    /// [`WordField::TURN`], they are the factors of all results but the first instead.
+    /// [`WordField::SHIFT_ROOT`], they are the factors of all results but the first instead.
     pub(super) roots: Vec<Shoup<W>>,
     /// Which of its rows a result belongs to.
     pub(super) places: [usize; MAX_LANES],
@@ -41,18 +41,19 @@ impl<W: bytemuck::Pod + PartialEq> Steps<W> {
             let log_radix = log_rows / count + usize::from(i >= count - log_rows % count);
             let (done, distance) = (log_rows - left, left - log_radix);
             let mut places = std::array::from_fn(|j| j);
-            let roots = if let Some(turn) = F::TURN {
-                // The root of the turns is power s of that of the step: what would be its output m is output s · m.
+            let roots = if let Some(shift) = F::SHIFT_ROOT {
+                // The root of the shifts is power s of that of the step: what would be its output m is output s · m.
                 let size = 1 << log_radix;
-                let turn_of_step = power(turn, MAX_LANES >> log_radix);
-                let is_turn = |s: &usize| log_radix < 2 || power(root(1 << (log_rows - log_radix)), *s) == turn_of_step;
-                let s = (1..size).step_by(2).find(is_turn);
+                let shift_of_step = power(shift, MAX_LANES >> log_radix);
+                let is_shift =
+                    |s: &usize| log_radix < 2 || power(root(1 << (log_rows - log_radix)), *s) == shift_of_step;
+                let s = (1..size).step_by(2).find(is_shift);
                 let s = s.unwrap_or_else(|| unreachable!("roots of one order are powers of each other"));
                 let result_of = |j: usize| s * reverse_bits(j as u32, log_radix as u32) as usize % size;
                 let mut results = [0; MAX_LANES];
                 (0..size).for_each(|j| results[j] = result_of(j));
                 (0..size).for_each(|j| places[j] = reverse_bits(results[j] as u32, log_radix as u32) as usize);
-                let (half, minus_one) = ((1 << log_rows) / 2, power(turn, MAX_LANES / 2));
+                let (half, minus_one) = ((1 << log_rows) / 2, power(shift, MAX_LANES / 2));
                 let mut factors = Vec::with_capacity((size - 1) << distance);
                 for row in 0..1 << distance {
                     factors.extend(results[1..size].iter().map(|result| {

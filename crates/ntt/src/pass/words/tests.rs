@@ -48,7 +48,7 @@ impl<F: WordField> WordField for Tracked<F> {
 
     const LANES: usize = F::LANES;
     const LOG_RADIX: usize = F::LOG_RADIX;
-    const TURN: Option<F::Word> = F::TURN;
+    const SHIFT_ROOT: Option<F::Word> = F::SHIFT_ROOT;
 
     fn apart<P: WordPart>(self, part: P) {
         self.0.apart(part);
@@ -100,8 +100,8 @@ impl<F: WordField> WordField for Tracked<F> {
         TrackedLanes { lanes: self.0.add_unreduced(a.reduced(), b.reduced()), unreduced: true }
     }
 
-    fn turn_difference<const TURNS: usize>(self, u: Self::Lanes, v: Self::Lanes) -> Self::Lanes {
-        tracked(self.0.turn_difference::<TURNS>(u.reduced(), v.reduced()))
+    fn shift_difference<const SHIFTS: usize>(self, u: Self::Lanes, v: Self::Lanes) -> Self::Lanes {
+        tracked(self.0.shift_difference::<SHIFTS>(u.reduced(), v.reduced()))
     }
 
     fn exchange<const BIT: usize>(self, a: Self::Lanes, b: Self::Lanes) -> [Self::Lanes; 2] {

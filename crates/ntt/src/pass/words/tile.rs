@@ -170,7 +170,7 @@ impl<F: WordField, const LOG_RADIX: usize, const LAST: bool, const SCALED: bool,
         let Self { field, step, from, to, before, after } = self;
         let distance = (1usize << step.log_rows) >> LOG_RADIX;
         let places: [usize; MAX_LANES] =
-            std::array::from_fn(|j| if F::TURN.is_some() { step.places[j] } else { j } * distance);
+            std::array::from_fn(|j| if F::SHIFT_ROOT.is_some() { step.places[j] } else { j } * distance);
         let mut x = [field.splat(bytemuck::Zeroable::zeroed()); MAX_LANES];
         for block in (0..from.rows.len()).step_by(1 << step.log_rows) {
             for (row, roots) in (block..block + distance).zip(step.roots.chunks_exact((1 << LOG_RADIX) - 1)) {
@@ -189,14 +189,14 @@ impl<F: WordField, const LOG_RADIX: usize, const LAST: bool, const SCALED: bool,
                             x[J] = field.mul_factor(x[J], &before[row + J * distance]);
                         }
                     });
-                    if F::TURN.is_some() && !LAST || FACTORS != NOTHING {
+                    if F::SHIFT_ROOT.is_some() && !LAST || FACTORS != NOTHING {
                         butterflies::<F, LOG_RADIX, LAST, true>(field, &mut x, roots);
                     } else {
                         butterflies::<F, LOG_RADIX, LAST, false>(field, &mut x, roots);
                     }
                     let shared = if FACTORS == VECTORS { after.factors.of(vector) } else { &[] };
                     each!(|J| if J < 1 << LOG_RADIX {
-                        if F::TURN.is_some() && !LAST && J != 0 {
+                        if F::SHIFT_ROOT.is_some() && !LAST && J != 0 {
                             x[J] = field.mul_factor(x[J], &roots[J - 1]);
                         }
                         let row = row + places[J];

@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
 use evariste_backend::{
-    Arg, Binding, BindingType, CpuArg, Error, Kernel, KernelSpec, Language, Queue, Result, View, ViewMut, parallel,
-    params,
+    Error, Queue, Result, View, ViewMut,
+    author::{Arg, Binding, BindingType, CpuArg, Kernel, KernelSpec, Language},
+    parallel, params,
 };
 
 /// Threads of a workgroup: what WebGPU promises.

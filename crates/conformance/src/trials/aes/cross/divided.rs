@@ -8,7 +8,8 @@ use libtest_mimic::Failed;
 
 use super::{cbc_reference, ctr_reference, gcm_reference, xts_reference};
 use crate::{
-    Outcome, expect_equal, expect_same,
+    expect::{expect_equal, expect_same},
+    harness::Outcome,
     trials::aes::{bytes, on_device},
 };
 

@@ -9,7 +9,8 @@ use evariste::{
 use libtest_mimic::Failed;
 
 use crate::{
-    Outcome, expect_equal, expect_same,
+    expect::{expect_equal, expect_same},
+    harness::Outcome,
     trials::aes::{bytes, on_device},
 };
 

@@ -6,7 +6,8 @@ use evariste::aes::{Counter, Gcm, GcmMessage, Message};
 
 use super::{BORDER, LAUNCHES, METHODS, POWERS, Place, add, bytes, described, parts, per_thread};
 use crate::{
-    Outcome, expect_equal,
+    expect::expect_equal,
+    harness::Outcome,
     null_device::{Cover, Launch},
 };
 

@@ -6,10 +6,12 @@ use evariste::{
 };
 
 use crate::{
-    Area, DeviceTrials, Outcome, expect_equal, expect_error, expect_same, garbage,
+    area::Area,
+    devices::{garbage, other_device},
+    expect::{expect_equal, expect_error, expect_same},
+    harness::{DeviceTrials, Outcome},
     launches::KernelGroup,
     order_checker::{expect_ordered, on_plans},
-    other_device,
     secrecy::Operation,
     sizes::lengths,
 };

@@ -2,7 +2,7 @@
 // nothing.
 // Grid: one thread an index. No shared memory.
 
-extern "C" __global__ void claim(const Params params, BUFFERS(uint32_t, uint32_t)) {
+extern "C" __global__ void last_writer(const Params params, BUFFERS(uint32_t, uint32_t)) {
     wait_for_previous();
     uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.count) return;

@@ -2,7 +2,7 @@
 // 2x + 1.
 // Grid: one thread an element of the target.
 
-extern "C" __global__ void sumcheck_fold(const Params params, BUFFERS(SOURCE, F, F)) {
+extern "C" __global__ void sumcheck_bind(const Params params, BUFFERS(SOURCE, F, F)) {
     wait_for_previous();
     uint32_t x = blockIdx.x * blockDim.x + threadIdx.x;
     if (x >= params.len) return;

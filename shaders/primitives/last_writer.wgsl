@@ -2,7 +2,7 @@
 // nothing. One thread an index.
 
 @compute @workgroup_size(THREADS)
-fn claim(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+fn last_writer(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
          @builtin(local_invocation_index) thread: u32) {
     let i = (group.x + group.y * groups.x) * THREADS + thread;
     if (i >= params.count) {

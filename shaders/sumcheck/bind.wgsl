@@ -2,7 +2,7 @@
 // 2x + 1. One thread an element of the result.
 
 @compute @workgroup_size(THREADS)
-fn sumcheck_fold(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+fn sumcheck_bind(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
                  @builtin(local_invocation_index) thread: u32) {
     let x = (group.x + group.y * groups.x) * THREADS + thread;
     if (x >= params.len) {

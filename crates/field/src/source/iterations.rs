@@ -1,7 +1,7 @@
 //! Upper bounds for the loop iterations of one thread in WGSL, for devices that limit them
-//! ([`Limits::loop_turns`](evariste_backend::Limits::loop_turns)).
+//! ([`Limits::loop_iterations`](evariste_backend::Limits::loop_iterations)).
 
-pub use evariste_backend::loop_turns as repeat;
+pub use evariste_backend::author::loop_iterations as repeat;
 
 use super::inverse;
 use crate::field::{
@@ -43,7 +43,7 @@ fn mul_of(field: &Arithmetic) -> u64 {
 
 fn inverse_of(field: &Arithmetic) -> u64 {
     match &field.0 {
-        Kind::Prime { limbs, .. } => inverse::turns(*limbs),
+        Kind::Prime { limbs, .. } => inverse::iterations(*limbs),
         Kind::Extension(extended) => {
             let degree = extended.reduction.len() as u64;
             let (frobenius, mul) = (frobenius_of(extended), mul_of(field));

@@ -3,7 +3,7 @@
 // Doubling is left to the addition, which does it where both points are equal: so there is one addition in the code.
 
 extern "C" __global__ void __launch_bounds__(256)
-point_times(const Params params, BUFFERS(Affine, uint32_t, Xyzz)) {
+point_multiply(const Params params, BUFFERS(Affine, uint32_t, Xyzz)) {
     wait_for_previous();
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;

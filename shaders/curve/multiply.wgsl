@@ -3,7 +3,7 @@
 // the addition, which does it where both points are equal: so there is one addition in the code.
 
 @compute @workgroup_size(THREADS)
-fn point_times(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+fn point_multiply(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
                @builtin(local_invocation_index) thread: u32) {
     let i = (group.x + group.y * groups.x) * THREADS + thread;
     if (i >= params.len) {
