@@ -54,12 +54,12 @@ pub(crate) const AREA: Area = Area {
 fn add(trials: &mut DeviceTrials<'_>) {
     trials.add("bn254-g1::scalars", scalars::<ark_bn254::g1::Config>);
     trials.add("bn254-g1::integers", integers::<ark_bn254::g1::Config>);
-    // Over an extension of a longer field, and with a ≠ 0.
-    trials.add("bls12-381-g2::scalars", scalars::<ark_bls12_381::g2::Config>);
-    trials.add("p-256::scalars", scalars::<curves::P256>);
     trials.add("short::counts", counts::<curves::Short>);
-    // Emulated GPUs take minutes to compile all kernels over a long field.
+    // Emulated GPUs take minutes to compile all kernels over long fields. The trials of points have these curves too.
     if EVERY_FIELD || !is_emulated(trials.device) {
+        // Over an extension of a longer field, and with a ≠ 0.
+        trials.add("bls12-381-g2::scalars", scalars::<ark_bls12_381::g2::Config>);
+        trials.add("p-256::scalars", scalars::<curves::P256>);
         trials.add("bls12-381-g1::scalars", scalars::<ark_bls12_381::g1::Config>);
         trials.add("bn254-g1::counts", counts::<ark_bn254::g1::Config>);
         trials.add("bn254-g1::divisions", divisions::<ark_bn254::g1::Config>);
