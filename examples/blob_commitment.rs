@@ -210,7 +210,8 @@ mod tests {
         let expected: (Vec<Point>, Vec<Point>) = reference(&blobs).unwrap().into_iter().unzip();
         let setup = setup(ethereum_kzg_settings(NO_TABLES)).unwrap();
         let elements = decode(&blobs).unwrap();
-        for device in Device::all() {
+        // An emulation takes half a minute to compile kernels over 381 bits.
+        for device in Device::all().into_iter().filter(|device| !device.info().features.software) {
             let committer = Committer::new(&device, &setup, MsmConfig::default()).unwrap();
             let commitments = committer.commitments(&elements).unwrap();
             let proofs = committer.proofs(&blobs, &elements, &commitments).unwrap();

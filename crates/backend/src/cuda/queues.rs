@@ -383,6 +383,23 @@ fn memory_made_on_the_default_queue_is_ready_on_others() {
     }
 }
 
+/// The host hears that an upload is done, behind which memory was made: another queue waits for that memory all the same.
+#[test]
+fn what_the_driver_answers_is_no_order() {
+    double::reset(false);
+    let device = open(0).unwrap();
+    let queue = device.queue().unwrap();
+    let [mut x, mut y] = [(); 2].map(|()| device.alloc::<u32>(LEN).unwrap());
+    let memory = host(&device, Transfer::Both, Secrecy::Public, 1).unwrap();
+    drop(device.default_queue().write_pinned(&mut y, memory).unwrap());
+    double::run_all();
+    // Takes back what is done.
+    drop(host(&device, Transfer::Both, Secrecy::Public, 2).unwrap());
+    calls(MARKS_AND_WAITS);
+    queue.clear(&mut x).unwrap();
+    assert_eq!(calls(MARKS_AND_WAITS), [0, 1]);
+}
+
 /// What raced before: work of a stream's piece on the default queue in place of the piece's own.
 #[test]
 fn work_of_a_piece_on_another_queue_is_in_order() {

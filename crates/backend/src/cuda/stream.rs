@@ -25,8 +25,11 @@ struct Clock {
     id: u64,
     /// The last position whose work has been given to the driver.
     given: AtomicU64,
-    /// The last position whose work is known to be done.
+    /// The last position whose work is known to be done, since the host has waited for it.
     done: AtomicU64,
+    /// The same, where the host has asked and not waited. Tools do not take an answer for an order, so that no wait is
+    /// left out for it.
+    answered: AtomicU64,
     /// Up to which positions of other streams the stream's next work comes after theirs.
     seen: Mutex<Vec<(u64, u64)>>,
 }
@@ -36,7 +39,13 @@ impl Clock {
         static STREAMS: AtomicU64 = AtomicU64::new(0);
 
         let id = STREAMS.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Self { id, given: AtomicU64::new(0), done: AtomicU64::new(0), seen: Mutex::default() })
+        Arc::new(Self {
+            id,
+            given: AtomicU64::new(0),
+            done: AtomicU64::new(0),
+            answered: AtomicU64::new(0),
+            seen: Mutex::default(),
+        })
     }
 
     fn seen(&self) -> MutexGuard<'_, Vec<(u64, u64)>> {
@@ -114,7 +123,7 @@ impl Stream {
 
     /// Whether all of its work is known to be done.
     fn is_idle(&self) -> bool {
-        self.clock.done.load(Ordering::Acquire) >= self.given()
+        self.clock.done.load(Ordering::Acquire).max(self.clock.answered.load(Ordering::Acquire)) >= self.given()
     }
 
     /// Notes that the work up to a position is done.
@@ -287,7 +296,7 @@ impl Event {
         match unsafe { (self.pool.context.functions().cuEventQuery)(self.raw.0) } {
             CUresult::CUDA_ERROR_NOT_READY => Ok(false),
             result => self.pool.context.check("cuEventQuery", result).map(|()| {
-                self.note_done();
+                self.clock.answered.fetch_max(self.position, Ordering::AcqRel);
                 true
             }),
         }
