@@ -5,6 +5,21 @@ use crate::{
     handles::Memory,
 };
 
+/// A yes or no as wide as what lies beside it. What has padding is moved to the heap with what the stack held there
+/// before, such as words of a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum Flag {
+    No,
+    Yes,
+}
+
+impl From<bool> for Flag {
+    fn from(value: bool) -> Self {
+        if value { Self::Yes } else { Self::No }
+    }
+}
+
 /// A range of bytes of an allocation that nobody writes meanwhile. Only views of buffers make spans: a handle to an
 /// allocation does not say which part belongs to whom.
 #[derive(Clone, Copy, Debug)]
@@ -12,14 +27,14 @@ pub struct Span<'a> {
     memory: &'a Memory,
     at: u64,
     bytes: u64,
-    is_ordered: bool,
+    is_ordered: Flag,
 }
 
 impl<'a> Span<'a> {
     /// `bytes` bytes from byte `at` on, which the caller knows that nobody writes.
     pub(crate) fn new(memory: &'a Memory, at: u64, bytes: u64) -> Result<Self> {
         expect_range(memory, at, bytes)?;
-        Ok(Self { memory, at, bytes, is_ordered: false })
+        Ok(Self { memory, at, bytes, is_ordered: Flag::No })
     }
 
     /// Returns the allocation. Others may write bytes outside the range.
@@ -40,11 +55,11 @@ impl<'a> Span<'a> {
     /// Returns whether the maker of the span orders its uses behind those on other queues
     /// ([`crate::View::assume_ordered`]). The backend then adds no waits.
     pub fn is_ordered(&self) -> bool {
-        self.is_ordered
+        self.is_ordered == Flag::Yes
     }
 
     pub(crate) fn with_order(self, is_ordered: bool) -> Self {
-        Self { is_ordered, ..self }
+        Self { is_ordered: is_ordered.into(), ..self }
     }
 
     /// Returns whether the range is the whole allocation.
@@ -60,7 +75,7 @@ pub struct SpanMut<'a> {
     owner: Owner<'a>,
     at: u64,
     bytes: u64,
-    is_ordered: bool,
+    is_ordered: Flag,
 }
 
 /// The right to a part of an allocation, which the owner of this value keeps track of.
@@ -103,12 +118,12 @@ impl<'a> SpanMut<'a> {
     /// [`Error::OutOfRange`] if the bytes leave the allocation.
     pub fn new(memory: &'a mut Memory, at: u64, bytes: u64) -> Result<Self> {
         expect_range(memory, at, bytes)?;
-        Ok(Self { owner: Owner::Whole(memory), at, bytes, is_ordered: false })
+        Ok(Self { owner: Owner::Whole(memory), at, bytes, is_ordered: Flag::No })
     }
 
     /// The caller holds the right to these bytes, which lie in the allocation.
     pub(crate) fn of(owner: Owner<'a>, at: u64, bytes: u64) -> Self {
-        Self { owner, at, bytes, is_ordered: false }
+        Self { owner, at, bytes, is_ordered: Flag::No }
     }
 
     /// Returns the allocation. Bytes outside the range may belong to others.
@@ -137,11 +152,11 @@ impl<'a> SpanMut<'a> {
     /// Returns whether the maker of the span orders its uses behind those on other queues
     /// ([`crate::View::assume_ordered`]). The backend then adds no waits.
     pub fn is_ordered(&self) -> bool {
-        self.is_ordered
+        self.is_ordered == Flag::Yes
     }
 
     pub(crate) fn with_order(self, is_ordered: bool) -> Self {
-        Self { is_ordered, ..self }
+        Self { is_ordered: is_ordered.into(), ..self }
     }
 
     /// Returns whether the range is the whole allocation.
@@ -168,7 +183,7 @@ impl<'a> SpanMut<'a> {
         if bytes > self.bytes {
             return Err(Error::OutOfRange { what: "split", offset: bytes, count: 0, len: self.bytes });
         }
-        let (at, rest, is_ordered) = (self.at, self.bytes - bytes, self.is_ordered);
+        let (at, rest, is_ordered) = (self.at, self.bytes - bytes, self.is_ordered());
         let memory = self.owner.into_shared();
         let part = |at, bytes| Self::of(Owner::Part(memory), at, bytes).with_order(is_ordered);
         Ok((part(at, bytes), part(at + bytes, rest)))
@@ -178,7 +193,7 @@ impl<'a> SpanMut<'a> {
 impl<'a> From<&'a mut Memory> for SpanMut<'a> {
     fn from(memory: &'a mut Memory) -> Self {
         let bytes = memory.bytes();
-        Self { owner: Owner::Whole(memory), at: 0, bytes, is_ordered: false }
+        Self { owner: Owner::Whole(memory), at: 0, bytes, is_ordered: Flag::No }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{
     error::{Error, Result},
     handles::{Executable, Memory},
     secrecy::Secrecy,
-    span::{Span, SpanMut},
+    span::{Flag, Span, SpanMut},
     spec::KernelSpec,
 };
 
@@ -30,7 +30,7 @@ pub struct Dispatch<'a, 'm> {
 pub struct Arg<'a> {
     device: &'a Device,
     span: ArgSpan<'a>,
-    secrecy: Secrecy,
+    is_secret: Flag,
 }
 
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(crate) enum ArgSpan<'a> {
 impl<'a> Arg<'a> {
     /// Bytes on a device, which memory of this secrecy holds.
     pub(crate) fn new(device: &'a Device, span: ArgSpan<'a>, secrecy: Secrecy) -> Self {
-        Self { device, span, secrecy }
+        Self { device, span, is_secret: (secrecy == Secrecy::Secret).into() }
     }
 
     /// The device that holds the bytes.
@@ -59,7 +59,10 @@ impl<'a> Arg<'a> {
 
     /// Returns whether the buffer is zeroed when it is dropped.
     pub fn secrecy(&self) -> Secrecy {
-        self.secrecy
+        match self.is_secret {
+            Flag::No => Secrecy::Public,
+            Flag::Yes => Secrecy::Secret,
+        }
     }
 
     /// Returns the bytes to bind, with their allocation.
