@@ -298,7 +298,8 @@ impl Shape {
             .iterations(|_: &ChainedParams| loop_iterations(u32::BITS.into(), 0))
     }
 
-    /// Iterations of the loops of a thread beside those of its blocks: it helps to load tables, and looks for its message.
+    /// Iterations of the loops of a thread beside those of its blocks: it helps to load tables, and looks for its
+    /// message.
     fn iterations_of_start(self, threads: u32) -> u64 {
         loop_iterations(u64::from(self.shared_bytes() / 4).div_ceil(threads.into()), 0)
             + loop_iterations(u32::BITS.into(), 0)

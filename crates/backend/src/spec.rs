@@ -57,8 +57,8 @@ impl CpuBody {
 }
 
 /// Returns an upper bound for the iterations of a loop that runs `count` times, with `body` iterations of inner loops
-/// each time. Use it for [`KernelSpec::iterations`]. The last check of the condition is one more, and compilers were seen
-/// to add another.
+/// each time. Use it for [`KernelSpec::iterations`]. The last check of the condition is one more, and compilers were
+/// seen to add another.
 pub const fn loop_iterations(count: u64, body: u64) -> u64 {
     count.saturating_mul(body.saturating_add(1)).saturating_add(2)
 }

@@ -1,5 +1,5 @@
-//! Devices that end the loops of a thread after some iterations: work is divided into launches that stay below, or refused,
-//! and never comes out wrong.
+//! Devices that end the loops of a thread after some iterations: work is divided into launches that stay below, or
+//! refused, and never comes out wrong.
 
 use std::sync::Arc;
 

@@ -172,8 +172,9 @@ impl<F: DeviceField> Products<F> {
     }
 
     /// Writes `a[i] * b[i]` to `out[i]`, with [`Place::Kept`] only where it is zero. A single thread does all in one
-    /// launch. If its loops may take fewer iterations ([`Limits::loop_iterations`](evariste_backend::Limits::loop_iterations)), the
-    /// work takes the fewest launches that fit.
+    /// launch. If its loops may take fewer iterations
+    /// ([`Limits::loop_iterations`](evariste_backend::Limits::loop_iterations)), the work takes the fewest launches
+    /// that fit.
     ///
     /// # Errors
     /// [`Error::Length`], [`Error::TooLarge`], [`Error::WrongDevice`], [`Error::Driver`], [`Error::Lost`].

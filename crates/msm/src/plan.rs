@@ -67,8 +67,8 @@ pub enum Stage {
 ///    additions of 12M + 2S for each bucket.
 /// 5. *Combine* the windows on the host: about one doubling for each bit of a scalar.
 ///
-/// With [`Precompute::Tables`](crate::Precompute::Tables), the windows share one set of buckets. The feature `compare` has other multiples of the
-/// bases and other ways for steps 3 and 4.
+/// With [`Precompute::Tables`](crate::Precompute::Tables), the windows share one set of buckets. The feature `compare`
+/// has other multiples of the bases and other ways for steps 3 and 4.
 ///
 /// The longest of public scalars from the host determines the number of windows. Large inputs from the host are copied
 /// in two pieces, the second while the device works on the first.
@@ -110,7 +110,8 @@ impl<C: MsmCurve> Msm<C> {
     /// - [`Error::NotOnCurve`] or [`Error::AtInfinity`] if a base is one that the configuration refuses.
     /// - [`Error::Curve`], for points of order r, if the coefficients, the generator or the order of the curve's
     ///   configuration are wrong.
-    /// - [`Error::Device`] for more than 2^31 bases, or if the budget of [`Precompute::Tables`](crate::Precompute::Tables) does not hold them.
+    /// - [`Error::Device`] for more than 2^31 bases, or if the budget of
+    ///   [`Precompute::Tables`](crate::Precompute::Tables) does not hold them.
     /// - [`Error::Device`] if the device has no room for the bases and their multiples.
     /// - [`Error::Device`] if a kernel does not compile, or if the device fails.
     pub fn with_config(queue: impl Into<Queue>, bases: &[Affine<C>], config: MsmConfig) -> Result<Self> {

@@ -43,10 +43,10 @@ params! {
 /// How rows of 2^`log` buckets are reduced.
 ///
 /// A row has the points x_i, and its value is Σ (i + 1)·x_i, or Σ (2 i + 1)·x_i if buckets are `odd`. A layer takes
-/// runs of L = 2^`layers[k]` points. It makes their sums y_j and their weighted sums m_j, Σ t·x_t with t counted in the run:
-/// Σ i·x_i = Σ m_j + L Σ j·y_j. So the next layer has as rows the sums, to be weighted again, and the weighted sums. The
-/// weighted sums are added up like those of the layers before. In the end the rows are short. Then Σ j·y_j is the sum over b
-/// of 2^b times the sum of those y_j whose j has bit b.
+/// runs of L = 2^`layers[k]` points. It makes their sums y_j and their weighted sums m_j, Σ t·x_t with t counted in the
+/// run: Σ i·x_i = Σ m_j + L Σ j·y_j. So the next layer has as rows the sums, to be weighted again, and the weighted
+/// sums. The weighted sums are added up like those of the layers before. In the end the rows are short. Then Σ j·y_j is
+/// the sum over b of 2^b times the sum of those y_j whose j has bit b.
 ///
 /// By `running` sums, the first layer makes of each run its part of the row's value. The other layers add these up, as
 /// the last step does.

@@ -40,8 +40,8 @@ params! {
 /// Which buckets are a thread's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Share {
-    /// Those that begin in its slice of the pairs: Algorithm 2 of the paper that [`Accumulation`](crate::config::Accumulation)
-    /// names.
+    /// Those that begin in its slice of the pairs: Algorithm 2 of the paper that
+    /// [`Accumulation`](crate::config::Accumulation) names.
     Slice(Slices),
     /// One.
     Bucket,

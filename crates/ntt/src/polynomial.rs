@@ -129,8 +129,8 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
         Self::with_config(queue, log_n, log_blowup, NttConfig::default())
     }
 
-    /// Makes a plan as [`LowDegreeExtension::new`] does. `config` is that of its transforms of 2^`log_n` elements, and of
-    /// those of 2^(`log_n` + `log_blowup`) if they are needed.
+    /// Makes a plan as [`LowDegreeExtension::new`] does. `config` is that of its transforms of 2^`log_n` elements, and
+    /// of those of 2^(`log_n` + `log_blowup`) if they are needed.
     ///
     /// # Errors
     /// Fails under the conditions of [`LowDegreeExtension::new`].

@@ -383,7 +383,8 @@ fn memory_made_on_the_default_queue_is_ready_on_others() {
     }
 }
 
-/// The host hears that an upload is done, behind which memory was made: another queue waits for that memory all the same.
+/// The host hears that an upload is done, behind which memory was made: another queue waits for that memory all the
+/// same.
 #[test]
 fn what_the_driver_answers_is_no_order() {
     double::reset(false);

@@ -111,8 +111,8 @@ pub(super) fn chunk_bytes(limits: &wgpu::Limits) -> u64 {
     1 << most.max(1 << 16).ilog2()
 }
 
-/// `LP_MAX_TGSI_LOOP_ITERATIONS` of Mesa's llvmpipe: it counts the iterations of all loops of a thread together, and ends
-/// every loop when they are used up.
+/// `LP_MAX_TGSI_LOOP_ITERATIONS` of Mesa's llvmpipe: it counts the iterations of all loops of a thread together, and
+/// ends every loop when they are used up.
 const LLVMPIPE_LOOP_ITERATIONS: u32 = 65_535;
 
 /// [`crate::Limits::loop_iterations`] of an adapter.

@@ -47,7 +47,8 @@ pub(crate) const AREA: Area = Area {
 };
 
 fn add(trials: &mut DeviceTrials<'_>) {
-    // Emulated GPUs take minutes to compile all kernels over a long field. What transforms are made of does not depend on it.
+    // Emulated GPUs take minutes to compile all kernels over a long field. What transforms are made of does not depend
+    // on it.
     if EVERY_FIELD || !is_emulated(trials.device) {
         over::<ark_bls12_381::Fr>(trials, "bls12-381-fr");
     } else {

@@ -20,8 +20,8 @@ pub(super) fn wgsl(constants: &Constants, limbs: usize) -> String {
     if limbs <= SHORT { power(constants, limbs) } else { division_steps(constants, limbs) }
 }
 
-/// Iterations of the loops of `f_inverse` at most. Division steps of this kind number (45907 b + 26313) / 19929 for b bits
-/// (P. Wuille, "The safegcd implementation in libsecp256k1 explained").
+/// Iterations of the loops of `f_inverse` at most. Division steps of this kind number (45907 b + 26313) / 19929 for b
+/// bits (P. Wuille, "The safegcd implementation in libsecp256k1 explained").
 pub(super) fn iterations(limbs: usize) -> u64 {
     let bits = 32 * limbs as u64;
     if limbs <= SHORT {

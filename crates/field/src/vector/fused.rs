@@ -63,8 +63,8 @@ impl<F: DeviceField> Vector<F> {
     /// - [`Error::Length`] if columns or constants are missing, or if a column has another length than `out`.
     /// - [`Error::OutOfMemory`] if the device has no room for the constants.
     /// - [`Error::TooLarge`] for more multiplications than the loops of a thread may have
-    ///   ([`Limits::loop_iterations`](evariste_backend::Limits::loop_iterations)). Over a field of 256 bits, Mesa's llvmpipe
-    ///   allows 5,000.
+    ///   ([`Limits::loop_iterations`](evariste_backend::Limits::loop_iterations)). Over a field of 256 bits, Mesa's
+    ///   llvmpipe allows 5,000.
     /// - The errors [of every operation](Vector#errors).
     pub fn evaluate_expression<'a>(
         &self,

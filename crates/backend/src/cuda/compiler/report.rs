@@ -12,8 +12,8 @@ pub struct Usage {
     pub local_bytes: u32,
     /// Bytes of registers that each thread stores to local memory for want of registers.
     pub spill_bytes: u32,
-    /// Bytes of static shared memory of a workgroup; [`KernelSpec::shared_bytes`](crate::author::KernelSpec::shared_bytes) come
-    /// on top.
+    /// Bytes of static shared memory of a workgroup;
+    /// [`KernelSpec::shared_bytes`](crate::author::KernelSpec::shared_bytes) come on top.
     pub shared_bytes: u32,
 }
 

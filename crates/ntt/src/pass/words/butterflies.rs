@@ -22,8 +22,8 @@ macro_rules! pairs {
 const SHIFTS: [usize; 15] = [0, 1, 2, 3, 4, 5, 6, 7, 0, 2, 4, 6, 0, 4, 0];
 
 /// Transforms of 2^`LOG_RADIX` rows, with the roots given: in the last step, where the first root of each level is 1,
-/// with that in mind. With [`WordField::SHIFT_ROOT`] and no others, where there is such a root. All results but the first may
-/// be unreduced where they are `MULTIPLIED`.
+/// with that in mind. With [`WordField::SHIFT_ROOT`] and no others, where there is such a root. All results but the
+/// first may be unreduced where they are `MULTIPLIED`.
 #[inline(always)]
 pub(super) fn butterflies<F: WordField, const LOG_RADIX: usize, const LAST: bool, const MULTIPLIED: bool>(
     field: F,
