@@ -74,6 +74,15 @@ mod uses;
 /// Buffers up to which a launch keeps their addresses on the stack: usual kernels have fewer.
 const FEW_ARGUMENTS: usize = 8;
 
+/// Room for `count` values: on the stack if they are few, else on the heap.
+fn room<'a, T: Copy>(few: &'a mut [T], many: &'a mut Vec<T>, count: usize) -> &'a mut [T] {
+    if count <= few.len() {
+        return &mut few[..count];
+    }
+    many.resize(count, few[0]);
+    many
+}
+
 /// Workgroups of one launch, in the first dimension of a grid.
 const MAX_GROUPS: u64 = i32::MAX as u64;
 
@@ -513,13 +522,7 @@ impl Backend for Cuda {
         self.context.bind()?;
 
         let (mut few, mut many) = ([0; FEW_ARGUMENTS], Vec::new());
-        let addresses: &mut [u64] = match job.args.len() {
-            count @ ..=FEW_ARGUMENTS => &mut few[..count],
-            count => {
-                many.resize(count, 0);
-                &mut many
-            }
-        };
+        let addresses = room(&mut few, &mut many, job.args.len());
         let mut touched = Vec::with_capacity(job.args.len());
         for ((arg, binding), address) in job.args.iter().zip(&*job.spec.bindings).zip(&mut *addresses) {
             let (memory, span) = (self.memory(arg.memory())?, arg.span());
@@ -530,13 +533,7 @@ impl Backend for Cuda {
         // A kernel without parameters takes an empty struct. The driver copies one byte for it.
         let params: &[u8] = if job.params.is_empty() { &[0] } else { job.params };
         let (mut few, mut many) = ([ptr::null_mut(); 1 + FEW_ARGUMENTS], Vec::new());
-        let arguments: &mut [*mut c_void] = match 1 + addresses.len() {
-            count if count <= few.len() => &mut few[..count],
-            count => {
-                many.resize(count, ptr::null_mut());
-                &mut many
-            }
-        };
+        let arguments: &mut [*mut c_void] = room(&mut few, &mut many, 1 + addresses.len());
         arguments[0] = params.as_ptr().cast_mut().cast();
         for (argument, address) in arguments[1..].iter_mut().zip(addresses) {
             *argument = ptr::from_mut(address).cast();

@@ -27,7 +27,7 @@ use crate::{
     error::{Error, Result},
     pool::Pool,
     secrecy::Secrecy,
-    span::{Span, SpanMut},
+    span::{Flag, Span, SpanMut},
 };
 
 /// What the driver's pool rounds allocations to.
@@ -397,19 +397,23 @@ impl CudaMemory {
     }
 }
 
-/// What work on a stream does with memory of its device.
+/// What work on a stream does with memory of its device. Launches list it on the heap: it has no padding, see [`Flag`].
 pub(super) struct Touch<'a> {
     memory: &'a CudaMemory,
     bytes: Range<u64>,
-    access: Access,
-    is_ordered: bool,
+    is_write: Flag,
+    is_ordered: Flag,
 }
 
 impl<'a> Touch<'a> {
     /// Of the words around a range, which a kernel may write as a whole.
     pub(super) fn of(memory: &'a CudaMemory, span: &Span<'_>, access: Access) -> Self {
         let bytes = span.at() / WORD * WORD..(span.at() + span.bytes()).next_multiple_of(WORD);
-        Self { memory, bytes, access, is_ordered: span.is_ordered() }
+        Self { memory, bytes, is_write: (access == Access::Write).into(), is_ordered: span.is_ordered().into() }
+    }
+
+    fn access(&self) -> Access {
+        if self.is_write == Flag::Yes { Access::Write } else { Access::Read }
     }
 
     pub(super) fn read(memory: &'a CudaMemory, span: &Span<'_>) -> Self {
@@ -423,16 +427,16 @@ impl<'a> Touch<'a> {
 
 /// Gives work to a stream, in order with what other streams do with the same memory. What fails may have been given.
 pub(super) fn on_stream<T>(stream: &Arc<Stream>, touched: &[Touch<'_>], give: impl FnOnce() -> Result<T>) -> Result<T> {
-    for Touch { memory, bytes, access, is_ordered } in touched {
+    for touch @ Touch { memory, bytes, is_ordered, .. } in touched {
         if let Some(uses) = &memory.uses {
-            uses.order(stream, bytes, *access, *is_ordered, &memory.heap.events)?;
+            uses.order(stream, bytes, touch.access(), *is_ordered == Flag::Yes, &memory.heap.events)?;
         }
     }
     let given = give();
     let position = stream.give();
-    for Touch { memory, bytes, access, is_ordered } in touched {
+    for touch @ Touch { memory, bytes, is_ordered, .. } in touched {
         if let Some(uses) = &memory.uses {
-            uses.note(stream, position, bytes, *access, *is_ordered);
+            uses.note(stream, position, bytes, touch.access(), *is_ordered == Flag::Yes);
         }
     }
     given
