@@ -37,6 +37,7 @@ mod slots;
 mod span;
 mod spec;
 mod transfer;
+mod unused;
 mod view;
 #[cfg(feature = "wgpu")]
 mod wgpu;
@@ -87,6 +88,7 @@ pub mod author {
         queue::Ready,
         span::{Span, SpanMut},
         spec::{CpuBody, KernelSpec, Language, loop_iterations},
+        unused::without_unused_functions,
         zeroize::{Wiped, zeroize_vec},
     };
 }

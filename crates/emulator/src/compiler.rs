@@ -18,7 +18,7 @@ use std::{
 
 use evariste_backend::{
     Error, Kind, Result,
-    author::{Access, CpuArg, KernelSpec},
+    author::{Access, CpuArg, KernelSpec, without_unused_functions},
 };
 use libloading::Symbol;
 
@@ -148,7 +148,7 @@ fn text(spec: &KernelSpec, arithmetic: Arithmetic) -> String {
     // Dynamic shared memory has every name that the text gives it.
     let names: BTreeSet<&str> = source.split("extern __shared__").skip(1).filter_map(declared).collect();
     let names: String = names.iter().map(|name| format!(".globl {name}\\n{name}:\\n")).collect();
-    let source = source.replace("extern __shared__", "extern EMULATOR_DYNAMIC");
+    let source = without_unused_functions(&source.replace("extern __shared__", "extern EMULATOR_DYNAMIC"));
     let (name, threads, shared) = (spec.name, spec.threads, spec.shared_bytes.max(1));
     format!(
         "// {name}: {threads} threads, {shared} bytes\n{header}#define CARRY_MODEL {carry}\n#define CARRY_REGISTER \"{CARRY_REGISTER}\"\n{CUDA_HEADER}\

@@ -40,10 +40,10 @@ enum State : uint8_t { READY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, AT_EXCHANGE, DO
 
 enum Access : uint8_t { READ, WRITE, SOFT_READ, SOFT_WRITE };
 
-// What is known of the accesses to a word. Time counts the block's barriers and does not stop between blocks; warp time
-// counts those of a warp too.
+// What is known of the accesses to a word. Time counts the block's barriers and does not stop between blocks or launches;
+// warp time counts those of a warp too. What is from before the launch says nothing.
 struct Word {
-    uint32_t write_time, write_warp_time; // 0: never
+    uint32_t write_time, write_warp_time;
     uint32_t read_time, read_warp_time;
     uint16_t writer, reader;
     bool soft_write, soft_read;
@@ -63,7 +63,7 @@ struct Region {
 const EmulatedLaunch* launch;
 char* error;
 uint32_t thread, block;
-uint32_t now, block_start;
+uint32_t now, launch_start, block_start;
 uint32_t warp_now[MOST_THREADS / LANES];
 uint32_t volatile_reads;
 State states[MOST_THREADS];
@@ -192,14 +192,14 @@ void touch(const Region& region, uintptr_t address, Access kind) {
         report("reads byte %zu of shared memory, which no thread has written", (size_t)(address - region.start));
         stop();
     }
-    if (word.write_time != 0 && !(soft && word.soft_write)) {
+    if (word.write_time > launch_start && !(soft && word.soft_write)) {
         bool ordered = word.writer == thread || (word.writer / LANES == warp() && word.write_warp_time < warp_time);
         if (!here && !region.shared) race(region, address, kind, 0, true, "wrote");
         if (word.write_time == now && !ordered) race(region, address, kind, word.writer, false, "wrote");
     }
     bool read_here = word.read_time >= block_start;
     if (is_write(kind)) {
-        if (word.read_time != 0 && !(soft && word.soft_read)) {
+        if (word.read_time > launch_start && !(soft && word.soft_read)) {
             bool mine = word.reader == thread && !word.threads;
             bool ordered = !word.warps && (mine || (word.reader / LANES == warp() && word.read_warp_time < warp_time));
             if ((!read_here || word.blocks) && !region.shared) race(region, address, kind, 0, true, "read");
@@ -215,7 +215,7 @@ void touch(const Region& region, uintptr_t address, Access kind) {
         return;
     }
     if (word.read_time != now) {
-        word.blocks = word.blocks || (word.read_time != 0 && !read_here);
+        word.blocks = word.read_time > launch_start && (word.blocks || !read_here);
         word.soft_read = soft && (word.soft_read || !word.blocks);
         word.threads = word.warps = false;
     } else {
@@ -392,8 +392,31 @@ void* pages(size_t bytes) {
 
 size_t shadow_bytes(const Region& region) { return ((region.end - region.start) / 4 + 1) * sizeof(Word); }
 
+// Words of regions, kept from launch to launch: new pages take longer than short launches.
+struct Kept {
+    Word* words;
+    size_t bytes;
+
+    ~Kept() {
+        if (words != nullptr) munmap(words, bytes);
+    }
+} kept[MOST_BUFFERS + 2];
+
+// So many bytes of a region's words are kept at most.
+constexpr size_t MOST_KEPT_BYTES = 1 << 20;
+
+Word* words_for(Kept& place, size_t bytes) {
+    if (bytes > MOST_KEPT_BYTES) return static_cast<Word*>(pages(bytes));
+    if (bytes > place.bytes) {
+        if (place.words != nullptr) munmap(place.words, place.bytes);
+        place.words = static_cast<Word*>(pages(bytes));
+        place.bytes = place.words == nullptr ? 0 : bytes;
+    }
+    return place.words;
+}
+
 bool add_region(Region region) {
-    region.words = static_cast<Word*>(pages(shadow_bytes(region)));
+    region.words = words_for(kept[region_count], shadow_bytes(region));
     if (region.words == nullptr) return false;
     regions[region_count++] = region;
     return true;
@@ -450,7 +473,14 @@ EXPORT int emulator_run(EmulatedLaunch* job) {
     launch = job;
     error = job->error;
     error[0] = 0;
-    now = 0;
+    // Far from where the count of time would start anew.
+    if (now > UINT32_MAX / 2) {
+        for (Kept& place : kept) {
+            if (place.words != nullptr) memset(place.words, 0, place.bytes);
+        }
+        now = 0;
+    }
+    launch_start = now;
     region_count = 0;
     volatile_reads = 0;
     bool ready = job->threads <= MOST_THREADS && job->buffer_count <= MOST_BUFFERS &&
@@ -480,7 +510,9 @@ EXPORT int emulator_run(EmulatedLaunch* job) {
     for (uint32_t t = 0; ready && t < job->threads; t++) {
         if (error[0] == 0 && canary(t) != CANARY) snprintf(error, sizeof job->error, "thread %u has left its stack", t);
     }
-    for (uint32_t r = 0; r < region_count; r++) munmap(regions[r].words, shadow_bytes(regions[r]));
+    for (uint32_t r = 0; r < region_count; r++) {
+        if (shadow_bytes(regions[r]) > MOST_KEPT_BYTES) munmap(regions[r].words, shadow_bytes(regions[r]));
+    }
     return error[0] != 0;
 }
 

@@ -19,6 +19,7 @@ use crate::{
     cache::Cache,
     error::{Error, Result},
     spec::KernelSpec,
+    unused::without_unused_functions,
 };
 use library::{Failure, Nvrtc, Output, unavailable};
 use report::{parameters, usage};
@@ -151,7 +152,7 @@ pub(crate) fn compile_source(spec: &KernelSpec, source: &str, architecture: &str
         log: log.trim().to_owned(),
     };
     let text = |text: &str| CString::new(text).map_err(|_| refuse("its source contains a zero".into()));
-    let (source, file) = (text(source)?, text(&format!("{}.cu", spec.name))?);
+    let (source, file) = (text(&without_unused_functions(source))?, text(&format!("{}.cu", spec.name))?);
     let mut options = vec![text(&format!("--gpu-architecture={architecture}"))?];
     let no_cache = (nvrtc.version >= CACHES_FROM).then_some(&NO_CACHE);
     for option in OPTIONS.iter().chain(no_cache) {
