@@ -54,12 +54,18 @@ fn add(trials: &mut DeviceTrials<'_>) {
     } else {
         basic::<ark_bls12_381::Fr>(trials, "bls12-381-fr");
         trials.add("bls12-381-fr::columns", columns::<ark_bls12_381::Fr>);
-        trials.add("bls12-381-fr::extensions", extensions::extensions::<ark_bls12_381::Fr>);
     }
     over::<small::BabyBear>(trials, "baby-bear");
     basic::<small::Goldilocks>(trials, "goldilocks");
     trials.add("goldilocks::columns", columns::<small::Goldilocks>);
-    trials.add("goldilocks::splits_and_twiddles", splits_and_twiddles::<small::Goldilocks>);
+    if EVERY_FIELD || !is_emulated(trials.device) {
+        trials.add("goldilocks::splits_and_twiddles", splits_and_twiddles::<small::Goldilocks>);
+        trials.add("bls12-381-fr::large", plan::large::<ark_bls12_381::Fr>);
+        trials.add_alone("bls12-381-fr::required_bytes", plan::required_bytes::<ark_bls12_381::Fr>);
+    } else {
+        trials.add("baby-bear::large", plan::large::<small::BabyBear>);
+        trials.add_alone("baby-bear::required_bytes", plan::required_bytes::<small::BabyBear>);
+    }
     if EVERY_FIELD {
         further::<small::Goldilocks>(trials, "goldilocks");
         basic::<fields::Mnt4>(trials, "mnt4-753-fr");
@@ -77,12 +83,10 @@ fn add(trials: &mut DeviceTrials<'_>) {
     trials.add("baby-bear::long", long::<small::BabyBear>);
     trials.add("baby-bear::interrupted", host::interrupted);
     trials.add("baby-bear-4::extensions", extensions::of_extension_elements);
-    trials.add("bls12-381-fr::large", plan::large::<ark_bls12_381::Fr>);
     trials.add("bls12-381-fr::no_host_copies_and_few_launches", plan::no_host_copies_and_few_launches);
     trials.add_alone("bls12-381-fr::cpu-threshold", host::slices_stay_on_the_cpu_below_the_threshold);
     trials.add("bls12-381-fr::two_threads", plan::two_threads);
     trials.add("bls12-381-fr::queues", plan::queues);
-    trials.add_alone("bls12-381-fr::required_bytes", plan::required_bytes);
 }
 
 /// Over 17 elements, whose configured root of unity is of half the order: values at each root of unity, by Horner's

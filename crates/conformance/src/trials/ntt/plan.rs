@@ -19,8 +19,7 @@ use crate::{
 };
 
 /// What a plan says it takes is what it takes, to 1%.
-pub(super) fn required_bytes(device: &Device) -> Outcome {
-    type F = ark_bls12_381::Fr;
+pub(super) fn required_bytes<F: DeviceField + FftField>(device: &Device) -> Outcome {
     for (log_n, twiddles) in [(16, Twiddles::Stored), (17, Twiddles::Stored), (17, Twiddles::TwoLevel)] {
         let config = NttConfig::default().twiddles(twiddles);
         let required = Ntt::<F>::required_bytes(device, log_n, 1, config)?;
