@@ -32,6 +32,14 @@ pub enum Error {
         /// The index of the first such base.
         index: usize,
     },
+    /// Digits were made for other plans ([`Msm::digits`](crate::Msm::digits)).
+    #[error("the digits are for {expected}, the plan has {actual}")]
+    Digits {
+        /// The bases that the digits are for.
+        expected: String,
+        /// Those of the plan.
+        actual: String,
+    },
     /// A constant of the curve's configuration is wrong.
     #[error(transparent)]
     Curve(#[from] CurveError),

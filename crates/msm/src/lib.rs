@@ -7,6 +7,7 @@ mod batch_affine;
 mod combine;
 mod config;
 mod cost;
+mod digits;
 mod error;
 mod host;
 mod kernels;
@@ -27,6 +28,7 @@ mod whole_buckets;
 #[cfg(feature = "compare")]
 pub use config::{Accumulation, Addition, Aggregation, Tuning};
 pub use config::{Bases, Infinity, MsmConfig, Precompute};
+pub use digits::{Digits, PendingSum};
 pub use error::{Error, Result};
 pub use host::msm_host;
 pub use msm_curve::MsmCurve;

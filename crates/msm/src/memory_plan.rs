@@ -217,17 +217,27 @@ impl<C: MsmCurve> Sizes<'_, C> {
         if let Some(best) = found.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b))) {
             return Ok(best);
         }
-        Err(match least {
+        Err(self.refused(budget, *window_sizes.start(), least))
+    }
+
+    /// One sum of scalars of a length and bits, at once.
+    pub(crate) fn whole_plan(&self, budget: Budget, window: u32, shape: (usize, u32)) -> Result<MemoryPlan> {
+        let plan = self.try_plan(budget, window, shape, [1, shape.0]);
+        plan.map_err(|excess| self.refused(budget, window, excess))
+    }
+
+    fn refused(&self, budget: Budget, window: u32, excess: Excess) -> Error {
+        match excess {
             Excess::Numbers => {
                 let (what, least, most) = ("the bits of a window, with these scalars", MIN_WINDOW, MAX_WINDOW - 1);
-                Error::Config { what, expected: least..=most, actual: *window_sizes.start() }
+                Error::Config { what, expected: least..=most, actual: window }
             }
             Excess::Buffer(actual) => {
                 let (device, expected) = (self.device.info().id, budget.buffer);
                 DeviceError::TooLarge { what: "a buffer of one sum", device, expected, actual }.into()
             }
             Excess::Memory(needed) => DeviceError::InsufficientMemory { needed, available: budget.memory }.into(),
-        })
+        }
     }
 }
 

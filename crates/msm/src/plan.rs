@@ -194,16 +194,7 @@ impl<C: MsmCurve> Msm<C> {
     /// Returns the same plan, with the same bases and kernels, on another queue of its device.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        Self {
-            queue: queue.clone(),
-            config: self.config,
-            model: self.model,
-            bases: Arc::clone(&self.bases),
-            ready: self.ready.clone(),
-            len: self.len,
-            precomputed: self.precomputed,
-            kernels: Arc::clone(&self.kernels),
-        }
+        Self { queue: queue.clone(), ..self.clone() }
     }
 
     /// Compiles every kernel that calls of this plan may launch. Later calls compile nothing. A new plan has compiled
@@ -407,10 +398,26 @@ impl<C: MsmCurve> Msm<C> {
         Ok(mem::take(&mut *self.sums(&mut scalars.into(), len, count, false, &mut |_| Ok(()))?))
     }
 
-    fn expect_at_most(&self, what: &'static str, most: usize, actual: usize) -> Result<()> {
+    pub(crate) fn expect_at_most(&self, what: &'static str, most: usize, actual: usize) -> Result<()> {
         match actual <= most {
             true => Ok(()),
             false => Err(DeviceError::length(what, most, actual).into()),
+        }
+    }
+}
+
+/// The same plan: a clone has no bases of its own.
+impl<C: MsmCurve> Clone for Msm<C> {
+    fn clone(&self) -> Self {
+        Self {
+            queue: self.queue.clone(),
+            config: self.config,
+            model: self.model,
+            bases: Arc::clone(&self.bases),
+            ready: self.ready.clone(),
+            len: self.len,
+            precomputed: self.precomputed,
+            kernels: Arc::clone(&self.kernels),
         }
     }
 }

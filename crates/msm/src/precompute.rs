@@ -1,5 +1,7 @@
 //! The precomputed multiples of the bases.
 
+use std::fmt;
+
 use evariste_backend::{
     Buffer, Element, Queue, Result,
     author::{Arg, CpuArg, Kernel, KernelSpec},
@@ -56,6 +58,19 @@ pub(crate) enum PrecomputedTable {
         /// Points for each base, itself included.
         copies: u32,
     },
+}
+
+impl fmt::Display for PrecomputedTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PrecomputedTable::None => f.write_str("no multiples"),
+            PrecomputedTable::Tables { copies, window, .. } => {
+                write!(f, "{copies} tables for digits of {window} bits")
+            }
+            PrecomputedTable::OddSignedDigits { copies } => write!(f, "{copies} doublings for odd digits"),
+            PrecomputedTable::Doublings { copies } => write!(f, "{copies} doublings"),
+        }
+    }
 }
 
 impl PrecomputedTable {

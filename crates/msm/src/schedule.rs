@@ -1,6 +1,6 @@
 //! The stages of a call, in order: groups of sums, pieces of one sum, and the inputs of each stage.
 
-use std::{iter, marker::PhantomData, ops::Range};
+use std::{borrow::Borrow, iter, marker::PhantomData, ops::Range};
 
 use ark_ec::short_weierstrass::Projective;
 use ark_ff::Zero;
@@ -10,7 +10,7 @@ use evariste_field::{Canonical, DevicePrimeField, Mont};
 
 use crate::{
     accumulate::{List, Nodes, Way},
-    combine,
+    combine::Windows,
     config::{Accumulation, Bases},
     error::{Error, Result},
     memory_plan::{Budget, MemoryPlan, Sizes, covered_bits, halves, key_bits},
@@ -33,7 +33,7 @@ const FIRST_PIECE: usize = 4;
 const UPLOADS: usize = 2;
 
 /// The scalars that no stage has taken yet.
-enum Pending<'a, F: DevicePrimeField> {
+pub(crate) enum Pending<'a, F: DevicePrimeField> {
     /// On the host, not copied yet.
     Host(Prefetch<Mont<F>>, HostData<'a, Mont<F>>),
     Montgomery(View<'a, Mont<F>>),
@@ -86,7 +86,7 @@ impl<C: MsmCurve> Msm<C> {
     }
 
     /// Bits that digits have to cover.
-    fn bits(&self, scalars: &Input<'_, C::ScalarField>) -> u32 {
+    pub(crate) fn bits(&self, scalars: &Input<'_, C::ScalarField>) -> u32 {
         let all = covered_bits::<C>(&self.config);
         match scalars {
             Input::Host(host) if self.config.bits.is_none() && self.config.secrecy == Secrecy::Public => {
@@ -168,8 +168,8 @@ impl<C: MsmCurve> Msm<C> {
                 doublings: self.precomputed.doublings(),
                 rows: plan.windows * group.len() as u32,
             };
-            let (keys, values) = self.digits(recoding, &mut source, group.start * len + start, secrecy, mark)?;
-            self.accumulate(plan, keys, values, start == 0, &mut buckets, mark)?;
+            let digits = self.sorted_digits(recoding, &mut source, group.start * len + start, secrecy, mark)?;
+            self.accumulate(plan, digits, start == 0, &mut buckets, mark)?;
             mark(Stage::Accumulate)?;
         }
         if let (Input::Pinned(host), Pending::Host(mut uploads, _)) = (scalars, source) {
@@ -182,16 +182,17 @@ impl<C: MsmCurve> Msm<C> {
         self.reduce(plan, &reductions, &buckets, group.len(), mark)
     }
 
-    /// Adds the points of sorted digits to their buckets; `fresh` buckets start from zero.
-    fn accumulate(
+    /// Adds the points of sorted digits, keys and values, to their buckets; `fresh` buckets start from zero. Digits that
+    /// are given away are dropped as soon as possible.
+    pub(crate) fn accumulate<B: Borrow<Buffer<u32>>>(
         &self,
         plan: &MemoryPlan,
-        keys: Buffer<u32>,
-        values: Buffer<u32>,
+        digits: [B; 2],
         mut fresh: bool,
         buckets: &mut Buffer<Xyzz<C>>,
         mark: &mut dyn FnMut(Stage) -> Result<()>,
     ) -> Result<()> {
+        let keys: &Buffer<u32> = digits[0].borrow();
         let (queue, secrecy) = (&self.queue, keys.secrecy());
         let slices = self.model.slices(&self.config.tuning, keys.len() as u64);
         let adding = self.adding();
@@ -209,26 +210,23 @@ impl<C: MsmCurve> Msm<C> {
             let share = if per_bucket { Share::Bucket } else { Share::Slice(slices) };
             Ok(self.kernels.whole(self.device(), per_bucket, adding)?.run(queue, list, share, adding, buckets)?)
         };
-        let (mut keys, mut values, mut points) = (keys, Some(values), None);
+        let mut digits = Some(digits);
+        let (mut level_keys, mut points) = (None, None);
         for _ in 0..plan.levels {
             let from = points.as_ref().unwrap_or(&*self.bases);
-            let level = self.kernels.batch_affine(self.device())?.run(
-                queue,
-                &keys,
-                values.as_ref(),
-                from,
-                buckets.len() as u32,
-                secrecy,
-            )?;
+            let (keys, values) = list(&digits, &level_keys);
+            let kernels = self.kernels.batch_affine(self.device())?;
+            let level = kernels.run(queue, keys, values, from, buckets.len() as u32, secrecy)?;
             let odd = List { keys: &level.odd_keys, values: Some(&level.odd_values), points: from };
             add(&odd, fresh, buckets)?;
             fresh = false;
-            (keys, values, points) = (level.keys, None, Some(level.points));
+            (level_keys, points) = (Some(level.keys), Some(level.points));
+            digits = None;
             mark(Stage::BatchAffine)?;
         }
         let points = points.as_ref().unwrap_or(&*self.bases);
-        let list = List { keys: &keys, values: values.as_ref(), points };
-        add(&list, fresh, buckets)
+        let (keys, values) = list(&digits, &level_keys);
+        add(&List { keys, values, points }, fresh, buckets)
     }
 
     /// Reduces the buckets of `count` sums, and combines their windows on the host.
@@ -240,36 +238,37 @@ impl<C: MsmCurve> Msm<C> {
         count: usize,
         mark: &mut dyn FnMut(Stage) -> Result<()>,
     ) -> Result<Wiped<Projective<C>>> {
-        let queue = &self.queue;
+        let reduced = self.reduced(reductions, buckets)?;
+        mark(Stage::Reduce)?;
+        let mut windows = Windows::new(plan, self.precomputed, count);
+        for (reduction, points) in reductions.iter().zip(reduced) {
+            windows.add(reduction, &Wiped::from(self.queue.read(&points)?));
+        }
+        Ok(windows.combined())
+    }
+
+    /// What the device leaves of the buckets: the points of each class of digits.
+    pub(crate) fn reduced(&self, reductions: &[Reduction], buckets: &Buffer<Xyzz<C>>) -> Result<Vec<Buffer<Xyzz<C>>>> {
         // The buckets of each class of digits lie one after the other.
         let mut rest = buckets.as_view();
         let reduce = |reduction: &Reduction| {
             let (part, others) = rest.split_at(reduction.buckets() as usize)?;
             rest = others;
-            Ok(self.kernels.reduce.run(queue, reduction, part)?)
+            Ok(self.kernels.reduce.run(&self.queue, reduction, part)?)
         };
-        let reduced = reductions.iter().map(reduce).collect::<Result<Vec<_>>>()?;
-        mark(Stage::Reduce)?;
-        let mut rows = Wiped::from(vec![Projective::zero(); plan.windows as usize * count]);
-        let weights = (0..).step_by(self.precomputed.doublings().max(1) as usize);
-        for ((reduction, points), weight) in reductions.iter().zip(reduced).zip(weights) {
-            let points = Wiped::from(queue.read(&points)?);
-            let own = combine::window_sums::<C>(reduction, &points, weight);
-            rows.iter_mut().zip(own.iter()).for_each(|(row, own)| *row += own);
-        }
-        Ok(combine::combine::<C>(&rows, plan.windows as usize, plan.window))
+        reductions.iter().map(reduce).collect()
     }
 
     /// The digits of scalars with their points, sorted by bucket. The scalars are a piece of those from the host, or
     /// those in a buffer from one on.
-    fn digits(
+    pub(crate) fn sorted_digits(
         &self,
         recoding: Recoding,
         source: &mut Pending<'_, C::ScalarField>,
         start: usize,
         secrecy: Secrecy,
         mark: &mut dyn FnMut(Stage) -> Result<()>,
-    ) -> Result<(Buffer<u32>, Buffer<u32>)> {
+    ) -> Result<[Buffer<u32>; 2]> {
         let canonical = match self.config.bases {
             Bases::Subgroup => ScalarForm::Reduced,
             Bases::FullGroup => ScalarForm::Plain,
@@ -294,6 +293,18 @@ impl<C: MsmCurve> Msm<C> {
         mark(Stage::Recode)?;
         self.kernels.sort.on(queue).sort(&mut keys, &mut values, 0..key_bits(recoding.sentinel.into()))?;
         mark(Stage::Sort)?;
-        Ok((keys, values))
+        Ok([keys, values])
+    }
+}
+
+/// The keys of a list, with the values that go with digits: those of a level, or else the digits.
+fn list<'a, B: Borrow<Buffer<u32>>>(
+    digits: &'a Option<[B; 2]>,
+    level: &'a Option<Buffer<u32>>,
+) -> (&'a Buffer<u32>, Option<&'a Buffer<u32>>) {
+    match (level, digits) {
+        (Some(keys), _) => (keys, None),
+        (None, Some([keys, values])) => (keys.borrow(), Some(values.borrow())),
+        (None, None) => unreachable!("digits stay until there is a level"),
     }
 }
