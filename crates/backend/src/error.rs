@@ -76,10 +76,11 @@ pub enum Error {
         /// The length given.
         actual: u64,
     },
-    /// A range ends beyond the buffer, view or allocation that it is of, or before it starts.
-    #[error("{what}: the range {offset}..{} leaves a buffer of length {len}", offset.saturating_add(*count))]
+    /// A range ends beyond the buffer, view or allocation that it is of, or before it starts. An index that is too large
+    /// is a range of one element.
+    #[error("{what}: the range {offset}..{} exceeds the length {len}", offset.saturating_add(*count))]
     OutOfRange {
-        /// The operation.
+        /// The operation, or the index.
         what: &'static str,
         /// The first element of the range, or its first byte where the operation counts bytes.
         offset: u64,

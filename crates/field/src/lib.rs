@@ -12,6 +12,7 @@ mod roots;
 mod shoup;
 pub mod small;
 pub mod source;
+mod sparse;
 mod vector;
 pub mod words;
 
@@ -25,6 +26,7 @@ pub use monoid::FieldSum;
 pub use roots::two_adic_root;
 #[doc(hidden)]
 pub use shoup::shoup_constants;
+pub use sparse::SparseMatrix;
 #[doc(hidden)]
 pub use vector::invert;
 pub use vector::{Formula, Prefix, Vector};

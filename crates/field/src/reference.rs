@@ -74,3 +74,13 @@ pub fn transpose<T: Copy>(a: &[T], rows: usize) -> Vec<T> {
     let columns = a.len().checked_div(rows).unwrap_or(0);
     (0..columns).flat_map(|c| (0..rows).map(move |r| a[r * columns + c])).collect()
 }
+
+/// Multiplies a vector by a matrix of `rows` rows, which is 0 but for entries of a row, a column and a value. Entries at
+/// the same place are added.
+pub fn sparse_product<F: Field>(rows: usize, entries: &[(u32, u32, F)], vector: &[F]) -> Vec<F> {
+    let mut out = vec![F::ZERO; rows];
+    for (row, column, value) in entries {
+        out[*row as usize] += *value * vector[*column as usize];
+    }
+    out
+}

@@ -25,7 +25,7 @@ use clap::Args;
 use evariste_aes::{Aes, KeySize, Method};
 use evariste_backend::{Device, DeviceInfo, Features, Kind, author::KernelSpec, nvrtc};
 use evariste_curve::{PointSum, Points};
-use evariste_field::{DeviceField, Expression, FieldSum, Vector, small};
+use evariste_field::{DeviceField, Expression, FieldSum, SparseMatrix, Vector, small};
 use evariste_machine::table::Table;
 use evariste_microbench::{AddChain, MulChain, Place, Products, Sharing, Step};
 use evariste_modsqrt::{Jacobi, ModSqrt};
@@ -138,7 +138,7 @@ fn vector_kernels<F: DeviceField>(_: &DeviceInfo) -> Result<Vec<KernelSpec>> {
     let [a, b, c] = [0, 1, 2].map(Expression::column);
     let gate = Expression::constant(0) * (&a * &b - &c);
     let many: Expression = (0..20).map(|i| &a * &b - &c + i).product();
-    let mut kernels = Vector::<F>::kernels();
+    let mut kernels = [Vector::<F>::kernels(), SparseMatrix::<F>::kernels()].concat();
     kernels.extend([&gate, &many].map(Vector::<F>::expression_kernel));
     kernels.extend([&gate, &many].map(Vector::<F>::sum_expression_kernel));
     Ok(kernels)

@@ -2,6 +2,7 @@
 
 mod boundaries;
 mod loops;
+mod matrix;
 mod queues;
 mod secrets;
 mod vector;
@@ -10,7 +11,9 @@ use std::iter;
 
 use ark_ff::{BigInteger, PrimeField};
 use evariste::backend::{Buffer, Device, Element, Error, Secrecy, Transfer, author::KernelSpec};
-use evariste::field::{Canonical, DeviceField, DevicePrimeField, Expression, Mont, Vector, reference, small};
+use evariste::field::{
+    Canonical, DeviceField, DevicePrimeField, Expression, Mont, SparseMatrix, Vector, reference, small,
+};
 use evariste_microbench::{MULTIPLICATIONS, MulChain, Place, Products, Sharing, Step};
 
 use crate::{
@@ -42,20 +45,28 @@ fn add(trials: &mut DeviceTrials<'_>) {
     // base.
     prime::<ark_bls12_381::Fr>(trials, "bls12-381-fr");
     vector::add::<ark_bls12_381::Fr>(trials, "bls12-381-fr");
+    matrix::add::<ark_bls12_381::Fr>(trials, "bls12-381-fr");
     prime::<ark_bls12_381::Fq>(trials, "bls12-381-fq");
     vector::add::<ark_bls12_381::Fq>(trials, "bls12-381-fq");
+    matrix::add::<ark_bls12_381::Fq>(trials, "bls12-381-fq");
     prime::<small::Goldilocks>(trials, "goldilocks");
     vector::add::<small::Goldilocks>(trials, "goldilocks");
+    matrix::add::<small::Goldilocks>(trials, "goldilocks");
     prime::<small::BabyBear>(trials, "baby-bear");
     vector::add::<small::BabyBear>(trials, "baby-bear");
+    matrix::add::<small::BabyBear>(trials, "baby-bear");
     prime::<fields::Mersenne89>(trials, "mersenne-89");
     vector::add::<fields::Mersenne89>(trials, "mersenne-89");
+    matrix::add::<fields::Mersenne89>(trials, "mersenne-89");
     prime::<fields::Secp256k1>(trials, "secp256k1-fq");
     vector::add::<fields::Secp256k1>(trials, "secp256k1-fq");
+    matrix::add::<fields::Secp256k1>(trials, "secp256k1-fq");
     over::<ark_bls12_381::Fq2>(trials, "bls12-381-fq2");
     vector::add::<ark_bls12_381::Fq2>(trials, "bls12-381-fq2");
+    matrix::add::<ark_bls12_381::Fq2>(trials, "bls12-381-fq2");
     over::<small::BabyBear4>(trials, "baby-bear-4");
     vector::add::<small::BabyBear4>(trials, "baby-bear-4");
+    matrix::add::<small::BabyBear4>(trials, "baby-bear-4");
 
     // Arithmetic over half a limb, with spare bits of other numbers, over the most limbs, over arkworks' other types,
     // and over extensions of the other degrees.
@@ -70,8 +81,11 @@ fn add(trials: &mut DeviceTrials<'_>) {
     over::<small::KoalaBear5>(trials, "koala-bear-5");
     if EVERY_FIELD {
         vector::add::<ark_bn254::Fr>(trials, "bn254-fr");
+        matrix::add::<ark_bn254::Fr>(trials, "bn254-fr");
         vector::add::<fields::Mnt4>(trials, "mnt4-753-fr");
+        matrix::add::<fields::Mnt4>(trials, "mnt4-753-fr");
         vector::add::<small::Goldilocks3>(trials, "goldilocks-3");
+        matrix::add::<small::Goldilocks3>(trials, "goldilocks-3");
         prime::<ark_bn254::Fq>(trials, "bn254-fq");
         prime::<ark_bls12_377::Fq>(trials, "bls12-377-fq");
         prime::<ark_pallas::Fq>(trials, "pallas-fq");
@@ -90,6 +104,7 @@ fn add(trials: &mut DeviceTrials<'_>) {
         over::<small::KoalaBear4>(trials, "koala-bear-4");
     }
     vector::add_once(trials);
+    matrix::add_once(trials);
     trials.add("long_powers", loops::long_powers);
     trials.add("long_products", loops::long_products);
     trials.add("goldilocks::misuse", misuse::<small::Goldilocks>);
@@ -165,6 +180,7 @@ fn vector_kernels<F: DeviceField>() -> Vec<KernelSpec> {
     let [a, b, c] = [0, 1, 2].map(Expression::column);
     let chains = Step::ALL.map(MulChain::<F>::kernel);
     let mut kernels = Vector::<F>::kernels();
+    kernels.extend(SparseMatrix::<F>::kernels());
     let gate = a * b - c;
     kernels.extend([Vector::<F>::expression_kernel(&gate), Vector::<F>::sum_expression_kernel(&gate)]);
     kernels.extend(chains);

@@ -4,10 +4,11 @@ use ark_bls12_381::Fr;
 use ark_ff::Field;
 use evariste::{
     backend::Device,
-    field::{Mont, Vector, reference},
+    field::{Mont, SparseMatrix, Vector, reference},
 };
 use evariste_microbench::{Place, Products, Sharing};
 
+use super::matrix::random;
 use crate::{
     devices::garbage,
     expect::{expect_equal, expect_same},
@@ -21,6 +22,7 @@ pub(super) const DIVIDED: &[Divided] = &[
     ("products", 100, |device| check_products(device, 200)),
     ("inverse", 2000, |device| check_inverse(device, 5000)),
     ("reductions", 120, |device| check_reductions(device, 70_000)),
+    ("matrices", 400, check_matrix),
 ];
 
 pub(super) fn long_powers(device: &Device) -> Outcome {
@@ -73,4 +75,12 @@ fn check_reductions(device: &Device, len: usize) -> Outcome {
     let (da, db) = (device.upload(&a)?, device.upload(&b)?);
     expect_equal("inner product", &vector.inner_product(&da, &db)?, &reference::inner_product(&a, &b))?;
     expect_equal("value", &vector.evaluate(&da, z)?, &reference::evaluate(&a, z))
+}
+
+fn check_matrix(device: &Device) -> Outcome {
+    let (entries, vector) = (random::<Fr>(5000, 50, 70, 66), samples::<Fr>(70, 67));
+    let mut out = garbage(device, 50)?;
+    let matrix = SparseMatrix::new(device, 50, 70, entries.iter().copied())?;
+    matrix.multiply(&device.upload(&vector)?, &mut out)?;
+    expect_same("a sparse product", &out.to_vec()?, &reference::sparse_product(50, &entries, &vector))
 }

@@ -1,7 +1,7 @@
 //! Operations on vectors of secrets.
 
 use ark_bls12_381::Fr;
-use evariste::field::{Expression, Mont, Prefix};
+use evariste::field::{Expression, Mont, Prefix, SparseMatrix};
 
 use crate::{
     samples::samples,
@@ -108,6 +108,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
     Operation::new("scatter", 3, |p| {
         let (v, a, indices, mut out) = (p.vector(), p.elements(1)?, p.places(LEN)?, p.output(LEN)?);
         p.watch(|| v.scatter(&a, &indices, &mut out))
+    }),
+    Operation::new("sparse_product", 2, |p| {
+        let (a, mut out) = (p.elements(1)?, p.output(LEN)?);
+        // Sums of a long row are kept for a while.
+        let entries = (0..LEN as u32).flat_map(|i| [(i, i / 2, p.value()), (7, i, p.value())]);
+        let matrix = SparseMatrix::new(&p.device, LEN, LEN, entries)?;
+        p.watch(|| matrix.multiply(&a, &mut out))
     }),
     Operation::new("expression", 3, |p| {
         let (v, a, b, mut out) = (p.vector(), p.elements(1)?, p.elements(2)?, p.output(LEN)?);
