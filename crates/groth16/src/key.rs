@@ -6,7 +6,7 @@ use ark_groth16::{ProvingKey, VerifyingKey};
 
 use crate::{
     error::{Error, Result},
-    matrix::{Entry, Matrix},
+    matrix::{Entry, Matrix, entries},
 };
 
 /// The form of the query H, by which the prover commits to the quotient (A·w ∘ B·w − C·w) / Z. Let n be the size of the
@@ -68,7 +68,8 @@ impl<E: Pairing> Key<E> {
         if let Some(column) = columns.filter(|column| *column >= variables || u32::try_from(*column).is_err()).max() {
             return Err(parts("a column of the matrices", variables, column));
         }
-        let public = (0..inputs).map(|i| entry(constraints + i, i, E::ScalarField::ONE));
+        let public =
+            (0..inputs as u32).map(|i| Entry { row: constraints as u32 + i, column: i, value: E::ScalarField::ONE });
         Ok(Self {
             a: Matrix::new(domain, variables, entries(a).chain(public)),
             b: Matrix::new(domain, variables, entries(b)),
@@ -175,14 +176,6 @@ pub(crate) fn domain_size<F: FftField>(constraints: usize, inputs: usize) -> Res
 /// 32 bits.
 pub(crate) fn largest_log_domain<F: FftField>() -> u32 {
     F::TWO_ADICITY.saturating_sub(1).min(31)
-}
-
-fn entry<F>(row: usize, column: usize, value: F) -> Entry<F> {
-    Entry { row: row as u32, column: column as u32, value }
-}
-
-fn entries<F: Field>(rows: &[Vec<(F, usize)>]) -> impl Iterator<Item = Entry<F>> + Clone + '_ {
-    rows.iter().enumerate().flat_map(|(i, row)| row.iter().map(move |(value, column)| entry(i, *column, *value)))
 }
 
 fn parts(part: &'static str, expected: usize, actual: usize) -> Error {

@@ -24,6 +24,13 @@ pub struct Entry<F> {
     pub value: F,
 }
 
+/// Returns the entries of a matrix by rows, in arkworks' form. Rows and columns have 32 bits.
+pub(crate) fn entries<F: Field>(rows: &[Vec<(F, usize)>]) -> impl Iterator<Item = Entry<F>> + Clone + '_ {
+    (0..).zip(rows).flat_map(|(row, entries)| {
+        entries.iter().map(move |(value, column)| Entry { row, column: *column as u32, value: *value })
+    })
+}
+
 impl<F: Field> Matrix<F> {
     /// Makes a matrix of its entries, in any order. Entries of one row keep theirs.
     ///

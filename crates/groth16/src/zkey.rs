@@ -234,7 +234,7 @@ fn matrices<E: CircomCurve>(
     let entries = || bytes.par_chunks_exact(each).enumerate().map(read);
     let coefficients: Result<Vec<_>> = entries().collect();
     // Threads found the error, perhaps not the first one.
-    let coefficients = coefficients.map_err(|error| entries().find_map_first(|entry| entry.err()).unwrap_or(error))?;
+    let coefficients = coefficients.map_err(|error| entries().find_map_first(Result::err).unwrap_or(error))?;
     Ok([false, true].map(|matrix| {
         let entries = coefficients.iter().filter(|(of, _)| *of == matrix).map(|(_, entry)| *entry);
         Matrix::new(header.domain as usize, header.variables as usize, entries)
