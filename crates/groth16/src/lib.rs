@@ -1,0 +1,28 @@
+#![doc = include_str!("../README.md")]
+
+mod check;
+mod curve;
+mod error;
+mod file;
+mod key;
+mod matrix;
+mod order;
+mod r1cs;
+pub mod reference;
+mod sections;
+mod setup;
+pub mod snarkjs;
+mod verifier;
+mod witness;
+mod words;
+mod zkey;
+
+pub use ark_groth16::{Proof, ProvingKey, VerifyingKey};
+pub use check::Check;
+pub use curve::{CircomCurve, DevicePairing};
+pub use error::{Error, JsonProblem, Place, PointError, Problem, Result};
+pub use key::{Key, Quotient};
+pub use matrix::{Entry, Matrix};
+pub use r1cs::R1cs;
+pub use verifier::Verifier;
+pub use witness::Witness;

@@ -1,0 +1,71 @@
+//! The prover on the host, by arkworks' transforms and sums: what other provers are compared with.
+
+use ark_ec::{AffineRepr, CurveGroup, VariableBaseMSM, pairing::Pairing};
+use ark_ff::{FftField, Field};
+use ark_groth16::Proof;
+use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
+use evariste_backend::author::Wiped;
+
+use crate::{
+    error::{Error, Result},
+    key::{Key, Quotient},
+    witness::Witness,
+};
+
+/// Proves that a witness satisfies the constraints of a key, with r and s as the blinding of A and B. The proof of a
+/// witness that does not satisfy them does not hold.
+///
+/// # Errors
+/// [`Error::WitnessLength`] if the key has another number of variables, [`Error::Domain`] if the field has no domain of
+/// the key's size.
+pub fn prove<E: Pairing>(
+    key: &Key<E>,
+    witness: &Witness<E::ScalarField>,
+    r: E::ScalarField,
+    s: E::ScalarField,
+) -> Result<Proof<E>> {
+    let w = witness.values();
+    if w.len() != key.variables() {
+        return Err(Error::WitnessLength { expected: key.variables(), actual: w.len() });
+    }
+    let h = quotient(key, w)?;
+    let (delta_g1, vk) = (key.delta_g1.into_group(), &key.verifying_key);
+    let a = E::G1::msm_unchecked(&key.a_query, w) + vk.alpha_g1 + delta_g1 * r;
+    let b_g1 = E::G1::msm_unchecked(&key.b_g1_query, w) + key.beta_g1 + delta_g1 * s;
+    let b_g2 = E::G2::msm_unchecked(&key.b_g2_query, w) + vk.beta_g2 + vk.delta_g2.into_group() * s;
+    let c = E::G1::msm_unchecked(&key.l_query, &w[key.public_inputs() + 1..])
+        + E::G1::msm_unchecked(&key.h_query, &h)
+        + (a * s + b_g1 * r - delta_g1 * (r * s));
+    Ok(Proof { a: a.into_affine(), b: b_g2.into_affine(), c: c.into_affine() })
+}
+
+/// Returns the scalars of the query H.
+fn quotient<E: Pairing>(key: &Key<E>, w: &[E::ScalarField]) -> Result<Wiped<E::ScalarField>> {
+    let size = key.domain_size();
+    let too_large = || Error::Domain { largest: 0, actual: size as u64 };
+    let domain = Radix2EvaluationDomain::<E::ScalarField>::new(size).ok_or_else(too_large)?;
+    let shift = match key.quotient {
+        Quotient::Circom => Radix2EvaluationDomain::<E::ScalarField>::new(2 * size).ok_or_else(too_large)?.group_gen,
+        Quotient::Arkworks => E::ScalarField::GENERATOR,
+    };
+    let coset = domain.get_coset(shift).ok_or_else(too_large)?;
+    let on_coset = |mut values: Wiped<E::ScalarField>| {
+        domain.ifft_in_place(&mut values);
+        coset.fft_in_place(&mut values);
+        values
+    };
+    let (a, b) = (Wiped::from(key.a.multiply(w)), Wiped::from(key.b.multiply(w)));
+    let product = |a: &[E::ScalarField], b: &[E::ScalarField]| a.iter().zip(b).map(|(a, b)| *a * b).collect::<Vec<_>>();
+    let c = on_coset(product(&a, &b).into());
+    let (a, b) = (on_coset(a), on_coset(b));
+    let mut h = Wiped::from(product(&a, &b));
+    h.iter_mut().zip(c.iter()).for_each(|(h, c)| *h -= c);
+    if key.quotient == Quotient::Arkworks {
+        let vanishing = domain.evaluate_vanishing_polynomial(shift).inverse().unwrap_or_default();
+        h.iter_mut().for_each(|h| *h *= vanishing);
+        coset.ifft_in_place(&mut h);
+        // The degree of the quotient is at most n − 2.
+        h.truncate(key.h_query.len());
+    }
+    Ok(h)
+}
