@@ -10,6 +10,7 @@ mod devices;
 mod expressions;
 mod files;
 mod folder;
+mod groth16;
 mod points;
 mod reference;
 mod sumchecks;
@@ -19,6 +20,7 @@ pub use cache::cache_entries;
 pub use devices::device_names;
 pub use expressions::expressions;
 pub use files::aes_files;
+pub use groth16::{circom_files, snarkjs_texts};
 pub use points::points;
 pub use sumchecks::sumchecks;
 
@@ -34,13 +36,15 @@ pub struct Target {
 }
 
 /// All targets.
-pub static TARGETS: [Target; 7] = [
+pub static TARGETS: [Target; 9] = [
     Target { name: "aes_batches", run: aes_batches, seeds: &[] },
     Target { name: "aes_files", run: aes_files, seeds: &[] },
     Target { name: "cache_entries", run: cache_entries, seeds: &[] },
+    Target { name: "circom_files", run: circom_files, seeds: groth16::FILES },
     Target { name: "device_names", run: device_names, seeds: devices::SEEDS },
     Target { name: "expressions", run: expressions, seeds: &[] },
     Target { name: "points", run: points, seeds: &[] },
+    Target { name: "snarkjs_texts", run: snarkjs_texts, seeds: groth16::TEXTS },
     Target { name: "sumchecks", run: sumchecks, seeds: &[] },
 ];
 

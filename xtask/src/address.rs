@@ -10,7 +10,7 @@ use clap::Args;
 use evariste_machine::process;
 
 /// The libraries with `unsafe` code, or whose kernels the CPU runs.
-const PACKAGES: [&str; 10] = [
+const PACKAGES: [&str; 11] = [
     "evariste-backend",
     "evariste-primitives",
     "evariste-field",
@@ -21,6 +21,7 @@ const PACKAGES: [&str; 10] = [
     "evariste-sumcheck",
     "evariste-sqrt",
     "evariste-modsqrt",
+    "evariste-groth16",
 ];
 
 #[derive(Args, Debug)]

@@ -16,8 +16,8 @@ const FLOORS: [&[&str]; 8] = [
     &["evariste-curve"],
     // Algorithms: all published crates that no other line names.
     &[],
-    // Protocols over several algorithms: none yet.
-    &[],
+    // Protocols over several algorithms.
+    &["evariste-groth16"],
     &["evariste"],
 ];
 const ALGORITHMS: usize = 5;

@@ -117,8 +117,10 @@ pub enum Error {
 }
 
 impl Error {
-    /// Names the file in an error that arose in its contents.
-    pub(crate) fn in_file(mut self, file: &Path) -> Self {
+    /// Names the file in an error that arose in its contents, for a caller that has read the file. Errors that have a
+    /// file keep it.
+    #[must_use]
+    pub fn in_file(mut self, file: &Path) -> Self {
         if let Error::File { path, .. } | Error::Json { path, .. } | Error::Io { path, .. } = &mut self {
             path.get_or_insert_with(|| file.to_owned());
         }
@@ -322,6 +324,9 @@ pub enum JsonProblem {
     /// A third coordinate is not that of an affine point.
     #[error("the third coordinate is that of no affine point")]
     NotAffine,
+    /// The value beside α and β is not their pairing.
+    #[error("the value is not the pairing of α and β")]
+    Pairing,
     /// A point is invalid.
     #[error("{kind}")]
     Point {

@@ -1,12 +1,13 @@
 //! The proving key.
 
 use ark_ec::pairing::Pairing;
-use ark_ff::{FftField, Field};
+use ark_ff::Field;
 use ark_groth16::{ProvingKey, VerifyingKey};
 
 use crate::{
+    domain,
     error::{Error, Result},
-    matrix::{Entry, Matrix, entries},
+    matrix::{Entry, Matrix, Rows, entries},
 };
 
 /// The form of the query H, by which the prover commits to the quotient (A·w ∘ B·w − C·w) / Z. Let n be the size of the
@@ -44,26 +45,25 @@ pub struct Key<E: Pairing> {
 
 impl<E: Pairing> Key<E> {
     /// Makes a key of arkworks' proving key and the matrices that its constraint system gives
-    /// (`ConstraintSystem::to_matrices`): A, B and perhaps more, each a list of rows, each row a list of values with
-    /// their columns.
+    /// (`ConstraintSystem::to_matrices`): A, B and perhaps more.
     ///
     /// The points are not checked. arkworks checks what it reads unless told otherwise.
     ///
     /// # Errors
     /// [`Error::Parts`] if the sizes of the key and the matrices do not fit together, [`Error::Domain`] if the
     /// constraints are too many.
-    pub fn from_arkworks(key: ProvingKey<E>, matrices: &[Vec<Vec<(E::ScalarField, usize)>>]) -> Result<Self> {
+    pub fn from_arkworks(key: ProvingKey<E>, matrices: &[Rows<E::ScalarField>]) -> Result<Self> {
         let [a, b, ..] = matrices else { return Err(parts("matrices", 2, matrices.len())) };
         let (constraints, variables, inputs) = (a.len(), key.a_query.len(), key.vk.gamma_abc_g1.len());
         expect("the rows of B", constraints, b.len())?;
         if !(1..=variables).contains(&inputs) {
             return Err(parts("gamma_abc_g1", variables, inputs));
         }
-        let domain = domain_size::<E::ScalarField>(constraints, inputs)?;
+        let size = domain::size::<E::ScalarField>(constraints, inputs)?;
         expect("b_g1_query", variables, key.b_g1_query.len())?;
         expect("b_g2_query", variables, key.b_g2_query.len())?;
         expect("l_query", variables - inputs, key.l_query.len())?;
-        expect("h_query", domain - 1, key.h_query.len())?;
+        expect("h_query", size - 1, key.h_query.len())?;
         let columns = a.iter().chain(b).flatten().map(|(_, column)| *column);
         if let Some(column) = columns.filter(|column| *column >= variables || u32::try_from(*column).is_err()).max() {
             return Err(parts("a column of the matrices", variables, column));
@@ -71,8 +71,8 @@ impl<E: Pairing> Key<E> {
         let public =
             (0..inputs as u32).map(|i| Entry { row: constraints as u32 + i, column: i, value: E::ScalarField::ONE });
         Ok(Self {
-            a: Matrix::new(domain, variables, entries(a).chain(public)),
-            b: Matrix::new(domain, variables, entries(b)),
+            a: Matrix::new(size, variables, entries(a).chain(public)),
+            b: Matrix::new(size, variables, entries(b)),
             verifying_key: key.vk,
             beta_g1: key.beta_g1,
             delta_g1: key.delta_g1,
@@ -81,7 +81,7 @@ impl<E: Pairing> Key<E> {
             b_g2_query: key.b_g2_query,
             h_query: key.h_query,
             l_query: key.l_query,
-            log_domain: domain.ilog2(),
+            log_domain: size.ilog2(),
             quotient: Quotient::Arkworks,
         })
     }
@@ -160,22 +160,6 @@ impl<E: Pairing> Key<E> {
     pub fn quotient(&self) -> Quotient {
         self.quotient
     }
-}
-
-/// Returns the size of the domain of so many constraints and of the rows of public inputs, the constant 1 among these.
-pub(crate) fn domain_size<F: FftField>(constraints: usize, inputs: usize) -> Result<usize> {
-    let largest = 1_u64 << largest_log_domain::<F>();
-    let actual = (constraints as u64).saturating_add(inputs as u64);
-    if actual > largest {
-        return Err(Error::Domain { largest, actual });
-    }
-    Ok((actual as usize).next_power_of_two())
-}
-
-/// Returns log₂ of the size of the largest domain. Quotients need a root of unity of twice the order. Rows are numbers of
-/// 32 bits.
-pub(crate) fn largest_log_domain<F: FftField>() -> u32 {
-    F::TWO_ADICITY.saturating_sub(1).min(31)
 }
 
 fn parts(part: &'static str, expected: usize, actual: usize) -> Error {

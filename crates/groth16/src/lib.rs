@@ -2,6 +2,7 @@
 
 mod check;
 mod curve;
+mod domain;
 mod error;
 mod file;
 mod key;
@@ -22,7 +23,7 @@ pub use check::Check;
 pub use curve::{CircomCurve, DevicePairing};
 pub use error::{Error, JsonProblem, Place, PointError, Problem, Result};
 pub use key::{Key, Quotient};
-pub use matrix::{Entry, Matrix};
+pub use matrix::{Entry, Matrix, Rows};
 pub use r1cs::R1cs;
 pub use verifier::Verifier;
 pub use witness::Witness;

@@ -24,8 +24,11 @@ pub struct Entry<F> {
     pub value: F,
 }
 
+/// A matrix as arkworks has it: its rows, each a list of values with their columns.
+pub type Rows<F> = Vec<Vec<(F, usize)>>;
+
 /// Returns the entries of a matrix by rows, in arkworks' form. Rows and columns have 32 bits.
-pub(crate) fn entries<F: Field>(rows: &[Vec<(F, usize)>]) -> impl Iterator<Item = Entry<F>> + Clone + '_ {
+pub(crate) fn entries<F: Field>(rows: &Rows<F>) -> impl Iterator<Item = Entry<F>> + Clone + '_ {
     (0..).zip(rows).flat_map(|(row, entries)| {
         entries.iter().map(move |(value, column)| Entry { row, column: *column as u32, value: *value })
     })

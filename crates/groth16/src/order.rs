@@ -63,3 +63,39 @@ impl CircomOrder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ark_bls12_381::Fr;
+    use ark_ff::{FftField, Field};
+
+    use super::*;
+
+    /// Places are where arkworks' roots equal those that snarkjs has.
+    #[test]
+    fn rows_and_points_belong_to_the_same_roots() {
+        // ffjavascript's `Fr.w[31]` of BLS12-381.
+        let digits = "43599901455287962219281063402626541872197057165786841304067502694013639882090";
+        let Ok(theirs) = digits.parse::<Fr>() else { panic!("the digits are a number") };
+        for log_domain in [0, 1, 2, 5] {
+            let order = CircomOrder::new::<Fr>(log_domain);
+            let root = |root: Fr, log: u32| root.pow([1 << (31 - log)]);
+            let zeta = root(theirs, log_domain + 1);
+            let arkworks = root(Fr::TWO_ADIC_ROOT_OF_UNITY.square(), log_domain + 1);
+            // Roots of small orders are the same by chance.
+            assert!(log_domain < 5 || zeta != arkworks);
+            for i in 0..1 << log_domain {
+                let (row, coset) = (u64::from(order.row(i)), u64::from(order.coset(i)));
+                assert_eq!(zeta.pow([2 * u64::from(i)]), arkworks.pow([2 * row]));
+                assert_eq!(zeta.pow([2 * u64::from(i) + 1]), arkworks.pow([2 * coset + 1]));
+            }
+        }
+    }
+
+    #[test]
+    fn the_curves_with_the_same_root_keep_their_order() {
+        for log_domain in [0, 1, 10, 27] {
+            assert_eq!(CircomOrder::new::<ark_bn254::Fr>(log_domain), CircomOrder { power: 1, order: 2 << log_domain });
+        }
+    }
+}

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use crate::{
     error::{Error, Problem, Result},
     file,
-    matrix::{Entry, Matrix, entries},
+    matrix::{Entry, Matrix, Rows, entries},
     sections::{Cursor, Format, Sections},
     witness::Witness,
     words::{self, expect_field},
@@ -66,7 +66,7 @@ impl<F: PrimeField> R1cs<F> {
     ///
     /// # Errors
     /// [`Error::Parts`] if the sizes do not fit together.
-    pub fn from_arkworks(matrices: &[Vec<Vec<(F, usize)>>], variables: usize, public: usize) -> Result<Self> {
+    pub fn from_arkworks(matrices: &[Rows<F>], variables: usize, public: usize) -> Result<Self> {
         let wrong = |part, expected: usize, actual: usize| {
             Err(Error::Parts { part, expected: expected as u64, actual: actual as u64 })
         };
@@ -154,11 +154,9 @@ impl Header {
         expect_field::<F>(&mut cursor)?;
         let start = cursor.clone();
         let variables = cursor.word()?;
-        let least = 1;
-        if variables < least {
-            let what = "number of variables";
-            let (least, most, actual) = (least.into(), u32::MAX.into(), variables.into());
-            return Err(start.error(Problem::Range { what, least, most, actual }));
+        if variables == 0 {
+            let (what, most) = ("number of variables", u32::MAX.into());
+            return Err(start.error(Problem::Range { what, least: 1, most, actual: 0 }));
         }
         let [outputs, public, secret] = [cursor.word()?, cursor.word()?, cursor.word()?].map(u64::from);
         let most = u64::from(variables) - 1;

@@ -3,10 +3,11 @@
 use ark_ec::{AffineRepr, CurveGroup, VariableBaseMSM, pairing::Pairing};
 use ark_ff::{FftField, Field};
 use ark_groth16::Proof;
-use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
+use ark_poly::EvaluationDomain;
 use evariste_backend::author::Wiped;
 
 use crate::{
+    domain,
     error::{Error, Result},
     key::{Key, Quotient},
     witness::Witness,
@@ -16,8 +17,7 @@ use crate::{
 /// witness that does not satisfy them does not hold.
 ///
 /// # Errors
-/// [`Error::WitnessLength`] if the key has another number of variables, [`Error::Domain`] if the field has no domain of
-/// the key's size.
+/// [`Error::WitnessLength`] if the key has another number of variables.
 pub fn prove<E: Pairing>(
     key: &Key<E>,
     witness: &Witness<E::ScalarField>,
@@ -28,7 +28,7 @@ pub fn prove<E: Pairing>(
     if w.len() != key.variables() {
         return Err(Error::WitnessLength { expected: key.variables(), actual: w.len() });
     }
-    let h = quotient(key, w)?;
+    let h = quotient(key, w);
     let (delta_g1, vk) = (key.delta_g1.into_group(), &key.verifying_key);
     let a = E::G1::msm_unchecked(&key.a_query, w) + vk.alpha_g1 + delta_g1 * r;
     let b_g1 = E::G1::msm_unchecked(&key.b_g1_query, w) + key.beta_g1 + delta_g1 * s;
@@ -40,15 +40,13 @@ pub fn prove<E: Pairing>(
 }
 
 /// Returns the scalars of the query H.
-fn quotient<E: Pairing>(key: &Key<E>, w: &[E::ScalarField]) -> Result<Wiped<E::ScalarField>> {
-    let size = key.domain_size();
-    let too_large = || Error::Domain { largest: 0, actual: size as u64 };
-    let domain = Radix2EvaluationDomain::<E::ScalarField>::new(size).ok_or_else(too_large)?;
+fn quotient<E: Pairing>(key: &Key<E>, w: &[E::ScalarField]) -> Wiped<E::ScalarField> {
+    let domain = domain::of_size::<E::ScalarField>(key.domain_size());
     let shift = match key.quotient {
-        Quotient::Circom => Radix2EvaluationDomain::<E::ScalarField>::new(2 * size).ok_or_else(too_large)?.group_gen,
+        Quotient::Circom => domain::of_size::<E::ScalarField>(2 * key.domain_size()).group_gen,
         Quotient::Arkworks => E::ScalarField::GENERATOR,
     };
-    let coset = domain.get_coset(shift).ok_or_else(too_large)?;
+    let coset = domain.get_coset(shift).expect("the shift is not 0");
     let on_coset = |mut values: Wiped<E::ScalarField>| {
         domain.ifft_in_place(&mut values);
         coset.fft_in_place(&mut values);
@@ -67,5 +65,5 @@ fn quotient<E: Pairing>(key: &Key<E>, w: &[E::ScalarField]) -> Result<Wiped<E::S
         // The degree of the quotient is at most n − 2.
         h.truncate(key.h_query.len());
     }
-    Ok(h)
+    h
 }

@@ -10,14 +10,15 @@ use ark_ec::{
 };
 use ark_ff::{Field, UniformRand};
 use ark_groth16::VerifyingKey;
-use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
+use ark_poly::EvaluationDomain;
 use ark_std::rand::RngCore;
 use rayon::prelude::*;
 
 use crate::{
     curve::DevicePairing,
-    error::{Error, Result},
-    key::{Key, Quotient, domain_size},
+    domain,
+    error::Result,
+    key::{Key, Quotient},
     matrix::{Entry, Matrix},
     order::CircomOrder,
     r1cs::R1cs,
@@ -35,10 +36,10 @@ impl<E: DevicePairing> Key<E> {
     /// The cost is about 25 additions of points for each of 4 points of G1 and 1 of G2 a variable.
     ///
     /// # Errors
-    /// [`Error::Domain`] if the constraints are too many for the field.
+    /// [`Error::Domain`](crate::Error::Domain) if the constraints are too many for the field.
     pub fn insecure(r1cs: &R1cs<E::ScalarField>, rng: &mut impl RngCore) -> Result<Self> {
         let inputs = r1cs.public_inputs() + 1;
-        let size = domain_size::<E::ScalarField>(r1cs.constraints(), inputs)?;
+        let size = domain::size::<E::ScalarField>(r1cs.constraints(), inputs)?;
         let log_domain = size.ilog2();
         let order = CircomOrder::new::<E::ScalarField>(log_domain);
         let width = r1cs.variables();
@@ -52,13 +53,11 @@ impl<E: DevicePairing> Key<E> {
         };
         let (a, b, c) = (rows(&r1cs.a, inputs), rows(&r1cs.b, 0), rows(&r1cs.c, 0));
 
-        let too_large = || Error::Domain { largest: 0, actual: size as u64 };
-        let domain = Radix2EvaluationDomain::<E::ScalarField>::new(size).ok_or_else(too_large)?;
-        let twice = Radix2EvaluationDomain::<E::ScalarField>::new(2 * size).ok_or_else(too_large)?;
+        let (once, twice) = (domain::of_size::<E::ScalarField>(size), domain::of_size::<E::ScalarField>(2 * size));
         let [alpha, beta] = [(); 2].map(|()| E::ScalarField::rand(rng));
         let (gamma, delta) = (Unit::random(rng), Unit::<E::ScalarField>::random(rng));
         let tau = twice.sample_element_outside_domain(rng);
-        let lagrange = domain.evaluate_all_lagrange_coefficients(tau);
+        let lagrange = once.evaluate_all_lagrange_coefficients(tau);
         let [a_tau, b_tau, c_tau] = [&a, &b, &c].map(|matrix| columns(matrix, &lagrange));
         let scalar = |j: usize| beta * a_tau[j] + alpha * b_tau[j] + c_tau[j];
         let public: Vec<_> = (0..inputs).map(|j| scalar(j) * gamma.inverse).collect();

@@ -8,7 +8,7 @@ mod number;
 mod point;
 
 use ark_ec::AffineRepr;
-use ark_ff::PrimeField;
+use ark_ff::{Field, PrimeField};
 use ark_groth16::{Proof, VerifyingKey};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::ser::{PrettyFormatter, Serializer};
@@ -37,6 +37,8 @@ struct ProofJson {
     curve: Option<String>,
 }
 
+type TargetJson = [[[String; 2]; 3]; 2];
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct VerifyingKeyJson {
@@ -48,9 +50,9 @@ struct VerifyingKeyJson {
     vk_beta_2: G2Json,
     vk_gamma_2: G2Json,
     vk_delta_2: G2Json,
-    /// e(α, β), which verifiers compute for themselves.
+    /// e(α, β). Some programs leave it out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    vk_alphabeta_12: Option<[[[String; 2]; 3]; 2]>,
+    vk_alphabeta_12: Option<TargetJson>,
     #[serde(rename = "IC")]
     ic: Vec<G1Json>,
 }
@@ -103,12 +105,12 @@ pub fn write_verifying_key<E: CircomCurve>(key: &VerifyingKey<E>) -> String {
         vk_beta_2: to_g2(&key.beta_g2),
         vk_gamma_2: to_g2(&key.gamma_g2),
         vk_delta_2: to_g2(&key.delta_g2),
-        vk_alphabeta_12: None,
+        vk_alphabeta_12: Some(alpha_beta::<E>(key)),
         ic: key.gamma_abc_g1.iter().map(to_g1).collect(),
     })
 }
 
-/// Reads a verifying key from snarkjs' `verification_key.json`. Its field `vk_alphabeta_12` is not used.
+/// Reads a verifying key from snarkjs' `verification_key.json`. If the text has e(α, β), the pairing is computed too.
 ///
 /// # Errors
 /// [`Error::Json`] names the first field that is not as snarkjs writes it.
@@ -121,13 +123,25 @@ pub fn read_verifying_key<E: CircomCurve>(text: &str) -> Result<VerifyingKey<E>>
         return Err(error("IC", JsonProblem::Length { expected, actual }));
     }
     let ic = json.ic.iter().enumerate().map(|(i, point)| from_g1(&format!("IC[{i}]"), point));
-    Ok(VerifyingKey {
+    let key = VerifyingKey {
         alpha_g1: finite("vk_alpha_1", from_g1("vk_alpha_1", &json.vk_alpha_1)?)?,
         beta_g2: finite("vk_beta_2", from_g2("vk_beta_2", &json.vk_beta_2)?)?,
         gamma_g2: finite("vk_gamma_2", from_g2("vk_gamma_2", &json.vk_gamma_2)?)?,
         delta_g2: finite("vk_delta_2", from_g2("vk_delta_2", &json.vk_delta_2)?)?,
         gamma_abc_g1: ic.collect::<Result<_>>()?,
-    })
+    };
+    if json.vk_alphabeta_12.is_some_and(|given| given != alpha_beta::<E>(&key)) {
+        return Err(error("vk_alphabeta_12", JsonProblem::Pairing));
+    }
+    Ok(key)
+}
+
+/// Returns e(α, β) by its coefficients in the tower of degrees 2, 3 and 2, which arkworks and snarkjs share.
+fn alpha_beta<E: CircomCurve>(key: &VerifyingKey<E>) -> TargetJson {
+    let value = E::pairing(key.alpha_g1, key.beta_g2).0;
+    let mut coefficients = value.to_base_prime_field_elements();
+    [(); 2]
+        .map(|()| [(); 3].map(|()| [(); 2].map(|()| coefficients.next().map(|x| to_decimal(&x)).unwrap_or_default())))
 }
 
 /// Returns the arguments of the Solidity verifier's `verifyProof`, as `snarkjs generatecall` does. Numbers have at least

@@ -4,7 +4,7 @@
 //! right sides: their equations are multiplied, each raised to a random power of 128 bits. If one of them does not hold,
 //! the product holds with a probability of 2⁻¹²⁸, since all points are in groups of prime order.
 
-use ark_ec::{AffineRepr, CurveGroup, VariableBaseMSM};
+use ark_ec::{AffineRepr, CurveGroup, VariableBaseMSM, pairing::Pairing};
 use ark_ff::{Field, PrimeField, Zero};
 use ark_groth16::{Proof, VerifyingKey};
 use rayon::prelude::*;
@@ -15,6 +15,9 @@ use crate::{
     error::{Error, PointError, Result},
     words::check_point,
 };
+
+/// A proof and its public inputs.
+type Claim<E> = (Proof<E>, Vec<<E as Pairing>::ScalarField>);
 
 /// A verifying key that is ready for many proofs.
 #[derive(Clone, Debug)]
@@ -79,15 +82,8 @@ impl<E: DevicePairing> Verifier<E> {
     /// # Errors
     /// [`Error::Batch`] names the first proof that fails, with the reason as [`verify`](Self::verify) gives it.
     /// [`Error::Randomness`] if the system gives no random numbers.
-    pub fn verify_batch(&self, proofs: &[(Proof<E>, Vec<E::ScalarField>)]) -> Result<()> {
-        let batch = |index, error| Error::Batch { index, reason: Box::new(error) };
-        let first = |check: &(dyn Fn(&Proof<E>, &[E::ScalarField]) -> Result<()> + Sync)| {
-            let errors = proofs.par_iter().enumerate();
-            errors
-                .find_map_first(|(i, (proof, public))| Some(batch(i, check(proof, public).err()?)))
-                .map_or(Ok(()), Err)
-        };
-        first(&|proof, public| self.check(proof, public))?;
+    pub fn verify_batch(&self, proofs: &[Claim<E>]) -> Result<()> {
+        first_error(proofs, |proof, public| self.check(proof, public))?;
         let weights = weights::<E::ScalarField>(proofs.len())?;
         let total: E::ScalarField = weights.iter().sum();
         let mut inputs = vec![E::ScalarField::zero(); self.key.gamma_abc_g1.len() - 1];
@@ -106,7 +102,7 @@ impl<E: DevicePairing> Verifier<E> {
         let pairs = a.into_iter().zip(proofs).map(|(a, (proof, _))| (a.into(), proof.b.into()));
         let (left, right): (Vec<E::G1Prepared>, Vec<E::G2Prepared>) = pairs.chain(sums).unzip();
         match self.expect(left, right, E::TargetField::ONE) {
-            Err(_) => first(&|proof, public| self.verify(proof, public)),
+            Err(_) => first_error(proofs, |proof, public| self.verify(proof, public)),
             holds => holds,
         }
     }
@@ -139,6 +135,18 @@ impl<E: DevicePairing> Verifier<E> {
         let product = E::final_exponentiation(E::multi_miller_loop(left, right));
         if product.is_some_and(|product| product.0 == expected) { Ok(()) } else { Err(Error::Rejected) }
     }
+}
+
+/// Checks each proof, and names the first one that fails.
+fn first_error<E: Pairing>(
+    proofs: &[Claim<E>],
+    check: impl Fn(&Proof<E>, &[E::ScalarField]) -> Result<()> + Sync,
+) -> Result<()> {
+    let error = proofs.par_iter().enumerate().find_map_first(|(index, (proof, public))| {
+        let reason = Box::new(check(proof, public).err()?);
+        Some(Error::Batch { index, reason })
+    });
+    error.map_or(Ok(()), Err)
 }
 
 fn finite(point: &impl AffineRepr) -> Result<(), PointError> {

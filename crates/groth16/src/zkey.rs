@@ -27,9 +27,10 @@ use rayon::prelude::*;
 use crate::{
     check::Check,
     curve::CircomCurve,
+    domain,
     error::{PointError, Problem, Result},
     file,
-    key::{Key, Quotient, largest_log_domain},
+    key::{Key, Quotient},
     matrix::{Entry, Matrix},
     order::CircomOrder,
     sections::{Cursor, Format, Sections},
@@ -50,8 +51,22 @@ const FORMAT: Format = Format {
         (8, "L"),
         (9, "H"),
     ],
-    optional: &[(10, "contributions")],
+    // Keys of PLONK and FFLONK have more sections. They are told by the number of the proof system.
+    optional: &[
+        (CONTRIBUTIONS, "contributions"),
+        (11, OTHER),
+        (12, OTHER),
+        (13, OTHER),
+        (14, OTHER),
+        (15, OTHER),
+        (16, OTHER),
+        (17, OTHER),
+    ],
 };
+
+const CONTRIBUTIONS: u32 = 10;
+
+const OTHER: &str = "of another proof system";
 
 /// The number of Groth16 among circom's proof systems.
 const GROTH16: u32 = 1;
@@ -96,7 +111,10 @@ impl<E: CircomCurve> Key<E> {
         }
         protocol.finish()?;
         let header = Header::<E>::read(sections.cursor(2)?, check)?;
-        if let Some(cursor) = sections.optional(10) {
+        if let Some((number, cursor)) = (11..=17).find_map(|number| Some((number, sections.optional(number)?))) {
+            return Err(cursor.error(Problem::Unknown { number }));
+        }
+        if let Some(cursor) = sections.optional(CONTRIBUTIONS) {
             contributions::<E>(cursor)?;
         }
 
@@ -162,7 +180,7 @@ impl<E: CircomCurve> Header<E> {
         if !domain.is_power_of_two() {
             return Err(start.error_at(8, Problem::DomainSize { actual: domain }));
         }
-        let most = 1 << largest_log_domain::<E::ScalarField>();
+        let most = 1 << domain::largest_log::<E::ScalarField>();
         if u64::from(domain) > most {
             return Err(start.error_at(8, range("domain size", 1, most, domain)));
         }

@@ -187,7 +187,8 @@ fn keys_and_matrices_fit_together() {
         other => panic!("{other:?}"),
     };
     assert_eq!(part(&good, &system.matrices[..1]), "matrices");
-    let changes: [(&str, fn(&mut ProvingKey<Bn254>)); 5] = [
+    type Change = fn(&mut ProvingKey<Bn254>);
+    let changes: [(&str, Change); 5] = [
         ("b_g1_query", |key| key.b_g1_query.truncate(2)),
         ("b_g2_query", |key| key.b_g2_query.truncate(2)),
         ("l_query", |key| key.l_query.truncate(2)),

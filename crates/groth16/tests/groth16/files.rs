@@ -127,7 +127,13 @@ fn errors_name_the_file_the_section_and_the_offset() {
     let Err(Error::Io { path: Some(path), kind, .. }) = Key::<Bn254>::from_zkey(&missing) else {
         panic!("there is no such file");
     };
-    assert_eq!((path, kind), (missing, std::io::ErrorKind::NotFound));
+    assert_eq!((path, kind), (missing.clone(), std::io::ErrorKind::NotFound));
+    // A folder, and a file of no bytes where the system has one.
+    assert!(matches!(Key::<Bn254>::from_zkey(folder.path("")), Err(Error::Io { path: Some(_), .. })));
+    let (place, problem) = (Place::Container, Problem::Truncated { expected: 4, actual: 0 });
+    let empty = Error::File { path: None, place, offset: 0, problem };
+    assert_eq!(Witness::<Fr>::from_bytes(&[]).unwrap_err(), empty);
+    assert!(matches!(empty.in_file(&missing), Error::File { path: Some(path), .. } if path == missing));
     let path = folder.path("witness.wtns");
     let error = Key::<Bn254>::from_zkey(&path).unwrap_err();
     let problem = Problem::Format { expected: "zkey", actual: "wtns".to_owned() };

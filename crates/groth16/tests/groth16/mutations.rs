@@ -7,7 +7,7 @@ use ark_std::{
     rand::{Rng, RngCore},
     test_rng,
 };
-use evariste_groth16::{Check, CircomCurve, Error, Key, Place, Problem, R1cs, Result, Witness, snarkjs};
+use evariste_groth16::{Check, CircomCurve, Error, JsonProblem, Key, Place, Problem, R1cs, Result, Witness, snarkjs};
 use rayon::prelude::*;
 
 use crate::data::Folder;
@@ -76,14 +76,16 @@ fn damaged_constraints_are_refused() {
     let bytes = Folder::new::<Bn254>("multiplier").bytes("circuit.r1cs");
     let read: fn(&[u8]) -> Result<R1cs<Fr>> = R1cs::from_bytes;
     let value = read(&bytes).unwrap();
+    // The numbers of secret inputs and of labels only bound others. The modulus of 32 bytes stands before them.
+    let header = sections(&bytes).into_iter().find(|(number, _)| *number == 1).unwrap().1;
+    let bounds = header.start + 12 + 4 + 32 + 12..header.end - 4;
     (0..bytes.len()).for_each(|len| assert!(matches!(read(&bytes[..len]), Err(Error::File { .. })), "{len} bytes"));
     for at in 0..bytes.len() {
         for bit in 0..8 {
             let mut changed = bytes.clone();
             changed[at] ^= 1 << bit;
             match read(&changed) {
-                // Of inputs and labels, only their numbers are used.
-                Ok(other) => assert!(other != value || (60..84).contains(&at), "byte {at}"),
+                Ok(other) => assert!(other != value || bounds.contains(&at), "byte {at} means nothing"),
                 Err(error) => assert!(matches!(error, Error::File { .. }), "byte {at}: {error}"),
             }
         }
@@ -156,6 +158,23 @@ fn sections_are_there_once() {
     damage_sections::<R1cs<Fr>>(&Folder::new::<Bn254>("multiplier").bytes("circuit.r1cs"), R1cs::from_bytes);
 }
 
+/// The proof system is told before what its keys have.
+#[test]
+fn keys_of_other_proof_systems_are_refused() {
+    let mut bytes = written_key::<Bn254>("multiplier");
+    bytes[8] += 1;
+    bytes.extend(12_u32.to_le_bytes());
+    bytes.extend([4, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4]);
+    let problem = |bytes: &[u8]| match read_key::<Bn254>(bytes) {
+        Err(Error::File { problem, .. }) => problem,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(problem(&bytes), Problem::Unknown { number: 12 });
+    let protocol = sections(&bytes)[0].1.start + 12;
+    bytes[protocol] = 2;
+    assert_eq!(problem(&bytes), Problem::Protocol { expected: 1, actual: 2 });
+}
+
 #[test]
 fn files_of_another_curve_are_refused() {
     let folder = Folder::new::<Bls12_381>("multiplier");
@@ -185,6 +204,9 @@ fn mutate_text<T: PartialEq + Sync>(text: &str, read: fn(&str) -> Result<T>) {
         let (one, rest) = after.split_at(1);
         let another = if one == "7" { "8" } else { "7" };
         for changed in ["", &one.repeat(2), another, "\"", "-", "٣", "\0"] {
+            if changed == one {
+                continue;
+            }
             match read(&format!("{before}{changed}{rest}")) {
                 Ok(other) => assert!(other != value, "{one:?} at {at} means nothing"),
                 Err(Error::Json { .. }) => {}
@@ -211,6 +233,10 @@ fn damaged_texts_are_refused() {
     }
     let extra = key.replacen('{', "{ \"extra\": 1, ", 1);
     assert!(matches!(snarkjs::read_verifying_key::<Bn254>(&extra), Err(Error::Json { .. })));
+    let digit = key.find("vk_alphabeta_12").unwrap() + 40;
+    let pairing = format!("{}{}{}", &key[..digit], if &key[digit..=digit] == "7" { 8 } else { 7 }, &key[digit + 1..]);
+    let refused = snarkjs::read_verifying_key::<Bn254>(&pairing).unwrap_err();
+    assert!(matches!(refused, Error::Json { problem: JsonProblem::Pairing, .. }), "{refused}");
     let one_less = key.replace("\"nPublic\": 1", "\"nPublic\": 0");
     assert!(one_less != key && snarkjs::read_verifying_key::<Bn254>(&one_less).is_err());
     assert_eq!(snarkjs::read_verifying_key::<Bn254>(&key).as_ref(), Ok(&value));

@@ -5,7 +5,7 @@ use ark_bn254::{Bn254, Fr};
 use ark_ec::AffineRepr;
 use ark_ff::UniformRand;
 use ark_std::test_rng;
-use evariste_groth16::{Check, CircomCurve, Error, Key, Verifier, reference};
+use evariste_groth16::{Check, CircomCurve, Error, Key, R1cs, Verifier, Witness, reference};
 
 use crate::data::Folder;
 
@@ -39,6 +39,27 @@ fn keys_of_our_own_prove() {
     proves::<Bn254>("merkle");
     proves::<Bls12_381>("multiplier");
     proves::<Bls12_381>("chain");
+}
+
+/// No constraint but that of the constant 1, and public inputs that nothing constrains.
+#[test]
+fn the_least_circuits_prove() {
+    let rng = &mut test_rng();
+    for (constraints, public) in [(0, 0), (1, 0), (0, 1), (1, 2)] {
+        let rows = vec![Vec::new(); constraints];
+        let matrices = [rows.clone(), rows.clone(), rows];
+        let r1cs = R1cs::<Fr>::from_arkworks(&matrices, public + 1, public).unwrap();
+        let key = Key::<Bn254>::insecure(&r1cs, rng).unwrap();
+        let witness = Witness::new((1..=public as u64 + 1).map(Fr::from).collect()).unwrap();
+        r1cs.check(&witness).unwrap();
+        let mut bytes = Vec::new();
+        key.write_zkey(&mut bytes).unwrap();
+        assert_eq!(Key::from_zkey_bytes(&bytes, Check::Full).unwrap(), key);
+        let proof = reference::prove(&key, &witness, Fr::rand(rng), Fr::rand(rng)).unwrap();
+        let verifier = Verifier::new(key.verifying_key()).unwrap();
+        verifier.verify(&proof, witness.public(public).unwrap()).unwrap();
+        verifier.verify_batch(&vec![(proof, witness.public(public).unwrap().to_vec()); 3]).unwrap();
+    }
 }
 
 /// The set-up draws its secrets from the generator that it is given.

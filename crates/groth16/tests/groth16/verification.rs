@@ -84,7 +84,8 @@ fn outside() -> G2Affine {
 fn points_off_the_curve_and_the_subgroup_are_refused() {
     let (verifier, good) = proofs::<Bn254>(2);
     let off = G1Affine::new_unchecked(Fq::from(3), Fq::from(3));
-    let changes: [(&str, PointError, fn(&mut Proof<Bn254>, G1Affine)); 3] = [
+    type Change = fn(&mut Proof<Bn254>, G1Affine);
+    let changes: [(&str, PointError, Change); 3] = [
         ("A", PointError::NotOnCurve, |proof, off| proof.a = off),
         ("C", PointError::NotOnCurve, |proof, off| proof.c = off),
         ("B", PointError::NotInSubgroup, |proof, _| proof.b = outside()),
