@@ -53,6 +53,15 @@ pub enum Error {
         /// The number in the part.
         actual: u64,
     },
+    /// The device has no room, or fails.
+    #[error(transparent)]
+    Device(#[from] evariste_backend::Error),
+    /// A sum on the device fails.
+    #[error(transparent)]
+    Msm(#[from] evariste_msm::Error),
+    /// A transform on the device fails.
+    #[error(transparent)]
+    Ntt(#[from] evariste_ntt::Error),
     /// No domain of roots of unity holds the constraints.
     #[error("{actual} constraints and public inputs are too many: the field has domains for {largest}")]
     Domain {

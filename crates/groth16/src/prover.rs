@@ -1,0 +1,410 @@
+//! The prover on a device.
+
+use std::{collections::VecDeque, fmt, sync::Arc};
+
+use ark_ec::{AffineRepr, CurveGroup, short_weierstrass::Affine};
+use ark_ff::{FftField, Field, UniformRand};
+use ark_groth16::Proof;
+use ark_poly::EvaluationDomain;
+use ark_std::rand::{CryptoRng, RngCore, SeedableRng, rngs::StdRng};
+use evariste_backend::{Buffer, Device, Element as _, Queue, Secrecy, author::Wiped};
+use evariste_curve::AffinePoint;
+use evariste_field::{DevicePrimeField, Mont, SparseMatrix, Vector};
+use evariste_msm::{Msm, MsmConfig, MsmCurve, PendingSum, Precompute};
+use evariste_ntt::Ntt;
+
+use crate::{
+    curve::DevicePairing,
+    domain,
+    error::{Error, Result},
+    key::{Key, Quotient},
+    matrix::Matrix,
+    verifier::Verifier,
+    witness::Witness,
+};
+
+/// Proofs of [`Prover::prove_many`] that are under way at once. While the device computes one, the host combines and
+/// verifies the one before.
+const UNDER_WAY: usize = 2;
+
+/// The choices that a prover is made with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProverConfig {
+    /// Whether a proof is verified before it is given out. The cost is three pairings on the host, some 2 ms.
+    pub verify: bool,
+    /// The bytes of device memory for multiples of the key's points: [`Precompute::Tables`]. With 0, which is the
+    /// default, there are none.
+    pub tables: u64,
+}
+
+impl Default for ProverConfig {
+    fn default() -> Self {
+        Self { verify: true, tables: 0 }
+    }
+}
+
+impl ProverConfig {
+    /// Sets [`ProverConfig::verify`].
+    #[must_use]
+    pub fn verify(mut self, verify: bool) -> Self {
+        self.verify = verify;
+        self
+    }
+
+    /// Sets [`ProverConfig::tables`].
+    #[must_use]
+    pub fn tables(mut self, bytes: u64) -> Self {
+        self.tables = bytes;
+        self
+    }
+}
+
+/// A Groth16 prover, with a key on a device.
+///
+/// # Steps
+/// Groth, "On the size of pairing-based non-interactive arguments", EUROCRYPT 2016, section 3.2, with n rows of
+/// constraints and w the witness.
+///
+/// 1. A·w and B·w are products with sparse matrices, and C·w = A·w ∘ B·w.
+/// 2. Three inverse transforms of n points give the polynomials, and three transforms their values on a coset.
+///    [`Quotient`] says which, and what becomes of a∘b − c there.
+/// 3. Sums over the queries A and L share the digits of w ([`Msm::digits`]), and so do those over B in G1 and in G2,
+///    without the variables whose points are at infinity. A sum over H follows the transforms.
+/// 4. The host adds the blinding, and verifies the proof.
+///
+/// Transforms run on a queue of their own beside the sums. The witness, the blinding, and all that is computed from
+/// them is secret memory, on the host and on the device.
+///
+/// Any number of threads may use a prover at once.
+pub struct Prover<E: DevicePairing> {
+    queue: Queue,
+    /// Of the products and transforms.
+    side: Queue,
+    config: ProverConfig,
+    parts: Arc<Parts<E>>,
+}
+
+/// What the key has become.
+struct Parts<E: DevicePairing> {
+    /// The points that the host adds.
+    verifier: Verifier<E>,
+    beta_g1: E::G1Affine,
+    delta_g1: E::G1Affine,
+    quotient: Quotient,
+    public_inputs: usize,
+    variables: usize,
+    a: SparseMatrix<E::ScalarField>,
+    b: SparseMatrix<E::ScalarField>,
+    ntt: Ntt<E::ScalarField>,
+    vector: Vector<E::ScalarField>,
+    a_query: Msm<E::G1Config>,
+    /// As long as A: public variables have points at infinity.
+    l_query: Msm<E::G1Config>,
+    /// The variables with points in B. `None` for all.
+    in_b: Option<Buffer<u32>>,
+    b_g1_query: Msm<E::G1Config>,
+    b_g2_query: Msm<E::G2Config>,
+    h_query: Msm<E::G1Config>,
+}
+
+/// A proof that a device computes.
+struct UnderWay<E: DevicePairing> {
+    public: Vec<E::ScalarField>,
+    blinding: Blinding<E::ScalarField>,
+    b_g2: PendingSum<E::G2Config>,
+    b_g1: PendingSum<E::G1Config>,
+    a: PendingSum<E::G1Config>,
+    l: PendingSum<E::G1Config>,
+    h: PendingSum<E::G1Config>,
+}
+
+/// r and s.
+type Blinding<F> = Wiped<F>;
+
+impl<E: DevicePairing> Prover<E> {
+    /// Makes a prover and copies its key to the device; `&device` stands for its default queue.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the device has no room for the key, if a kernel does not compile, or if the device fails.
+    /// [`Error::Point`] if a point of the verifying key is not in the subgroup of prime order.
+    pub fn new(queue: impl Into<Queue>, key: &Key<E>) -> Result<Self> {
+        Self::with_config(queue, key, ProverConfig::default())
+    }
+
+    /// Makes a prover as [`Prover::new`] does, with choices of your own.
+    ///
+    /// # Errors
+    /// Fails under the conditions of [`Prover::new`].
+    pub fn with_config(queue: impl Into<Queue>, key: &Key<E>, config: ProverConfig) -> Result<Self> {
+        let queue = queue.into();
+        let side = queue.device().queue()?;
+        let in_b = variables_in_b(key);
+        let share = |points: &[E::G1Affine]| -> Vec<E::G1Affine> {
+            in_b.as_ref().map_or_else(|| points.to_vec(), |list| list.iter().map(|&i| points[i as usize]).collect())
+        };
+        let in_g2: Vec<E::G2Affine> = match &in_b {
+            Some(list) => list.iter().map(|&i| key.b_g2_query[i as usize]).collect(),
+            None => key.b_g2_query.clone(),
+        };
+        let mut l_query = vec![E::G1Affine::zero(); key.variables() - key.l_query.len()];
+        l_query.extend_from_slice(&key.l_query);
+        let in_b_len = in_g2.len();
+        let table = copies::<E>(config.tables, 2 * key.variables() + key.h_query.len() + in_b_len, in_b_len);
+        let b_g1_query = sum::<E::G1Config>(&queue, &share(&key.b_g1_query), table, None)?;
+        // Digits are made once for both.
+        let window = (table > 1).then(|| b_g1_query.window(in_b_len, 1));
+        let b_g2_query = sum::<E::G2Config>(&queue, &in_g2, table, window)?;
+        let parts = Parts {
+            verifier: Verifier::new(&key.verifying_key)?,
+            beta_g1: key.beta_g1,
+            delta_g1: key.delta_g1,
+            quotient: key.quotient,
+            public_inputs: key.public_inputs(),
+            variables: key.variables(),
+            a: matrix(&side, &key.a)?,
+            b: matrix(&side, &key.b)?,
+            ntt: Ntt::new(&side, key.log_domain)?,
+            vector: Vector::new(&side),
+            a_query: sum::<E::G1Config>(&queue, &key.a_query, table, None)?,
+            l_query: sum::<E::G1Config>(&queue, &l_query, table, None)?,
+            b_g1_query,
+            b_g2_query,
+            h_query: sum::<E::G1Config>(&side, &key.h_query, table, None)?,
+            in_b: in_b.map(|list| queue.upload_with(&list, Secrecy::Public)).transpose()?,
+        };
+        let prover = Self { queue, side, config, parts: Arc::new(parts) };
+        prover.prepare()?;
+        Ok(prover)
+    }
+
+    /// Compiles every kernel, so that no proof waits for that.
+    fn prepare(&self) -> Result<()> {
+        let Parts { ntt, a_query, l_query, b_g1_query, b_g2_query, h_query, .. } = &*self.parts;
+        ntt.transform().prepare()?;
+        ntt.coset(self.parts.shift()).prepare()?;
+        [a_query, l_query, b_g1_query, h_query].into_iter().try_for_each(Msm::prepare)?;
+        Ok(b_g2_query.prepare()?)
+    }
+
+    /// Returns the bytes of device memory that the prover holds between proofs, without its matrices and transforms.
+    pub fn points_bytes(&self) -> u64 {
+        let Parts { a_query, l_query, b_g1_query, b_g2_query, h_query, .. } = &*self.parts;
+        [a_query, l_query, b_g1_query, h_query].map(Msm::bytes).iter().sum::<u64>() + b_g2_query.bytes()
+    }
+
+    /// Returns the device.
+    pub fn device(&self) -> &Device {
+        self.queue.device()
+    }
+
+    /// Returns the number of public inputs, without the constant 1.
+    pub fn public_inputs(&self) -> usize {
+        self.parts.public_inputs
+    }
+
+    /// Returns the number of variables: the length of a witness.
+    pub fn variables(&self) -> usize {
+        self.parts.variables
+    }
+
+    /// Returns the verifier of the prover's proofs.
+    pub fn verifier(&self) -> &Verifier<E> {
+        &self.parts.verifier
+    }
+
+    /// Proves that a witness satisfies the constraints, with blinding from the system's random numbers.
+    ///
+    /// # Errors
+    /// - [`Error::WitnessLength`] if the witness has another number of variables.
+    /// - [`Error::Rejected`] if the witness does not satisfy the constraints, unless the prover does not verify.
+    /// - [`Error::Randomness`] if the system gives no random numbers.
+    /// - [`Error::Device`] if the device has no memory for the proof, or if it fails.
+    pub fn prove(&self, witness: &Witness<E::ScalarField>) -> Result<Proof<E>> {
+        let blinding = blinding(&mut system_rng()?);
+        self.finish(self.start(witness, blinding)?)
+    }
+
+    /// Proves as [`Prover::prove`] does, with blinding from a generator of your own. Two proofs with the same blinding
+    /// reveal the witness.
+    ///
+    /// # Errors
+    /// Fails under the conditions of [`Prover::prove`].
+    pub fn prove_with(
+        &self,
+        witness: &Witness<E::ScalarField>,
+        rng: &mut (impl RngCore + CryptoRng),
+    ) -> Result<Proof<E>> {
+        self.finish(self.start(witness, blinding(rng))?)
+    }
+
+    /// Proves many witnesses, in order. The host finishes one proof while the device computes the next.
+    ///
+    /// # Errors
+    /// Fails under the conditions of [`Prover::prove`], at the first witness that fails.
+    pub fn prove_many<'a>(
+        &self,
+        witnesses: impl IntoIterator<Item = &'a Witness<E::ScalarField>>,
+    ) -> Result<Vec<Proof<E>>> {
+        let mut rng = system_rng()?;
+        let (mut proofs, mut under_way) = (Vec::new(), VecDeque::new());
+        for witness in witnesses {
+            under_way.push_back(self.start(witness, blinding(&mut rng))?);
+            if under_way.len() == UNDER_WAY
+                && let Some(first) = under_way.pop_front()
+            {
+                proofs.push(self.finish(first)?);
+            }
+        }
+        for last in under_way {
+            proofs.push(self.finish(last)?);
+        }
+        Ok(proofs)
+    }
+
+    /// Queues all of a proof.
+    fn start(&self, witness: &Witness<E::ScalarField>, blinding: Blinding<E::ScalarField>) -> Result<UnderWay<E>> {
+        let parts = &*self.parts;
+        let (expected, actual) = (parts.variables, witness.values().len());
+        if expected != actual {
+            return Err(Error::WitnessLength { expected, actual });
+        }
+        let w = self.queue.upload_with::<Mont<E::ScalarField>>(witness.values(), Secrecy::Secret)?;
+        let h = self.quotient(&w)?;
+        let all = parts.a_query.digits(&w)?;
+        let gathered = match &parts.in_b {
+            None => None,
+            Some(list) => {
+                let mut some = self.device().alloc_with(list.len(), Secrecy::Secret)?;
+                parts.vector.on(&self.queue).gather(&w, list, &mut some)?;
+                Some(parts.b_g1_query.digits(&some)?)
+            }
+        };
+        let in_b = gathered.as_ref().unwrap_or(&all);
+        Ok(UnderWay {
+            public: witness.public(parts.public_inputs)?.to_vec(),
+            blinding,
+            b_g2: parts.b_g2_query.start(in_b)?,
+            b_g1: parts.b_g1_query.start(in_b)?,
+            a: parts.a_query.start(&all)?,
+            l: parts.l_query.start(&all)?,
+            h: parts.h_query.start(&parts.h_query.digits(h.view(..parts.h_query.len())?)?)?,
+        })
+    }
+
+    /// The scalars of the query H, and perhaps more.
+    fn quotient(&self, w: &Buffer<Mont<E::ScalarField>>) -> Result<Buffer<Mont<E::ScalarField>>> {
+        let Parts { ntt, vector, .. } = &*self.parts;
+        let size = ntt.size();
+        let mut values = self.device().alloc_with(3 * size, Secrecy::Secret)?;
+        {
+            let (mut a, rest) = values.as_view_mut().split_at(size)?;
+            let (mut b, c) = rest.split_at(size)?;
+            self.parts.a.multiply(w, a.reborrow())?;
+            self.parts.b.multiply(w, b.reborrow())?;
+            vector.mul(a.as_view(), b.as_view(), c)?;
+        }
+        let shift = self.parts.shift();
+        ntt.inverse(&mut values)?;
+        ntt.coset(shift).forward(&mut values)?;
+        let mut h = self.device().alloc_with(size, Secrecy::Secret)?;
+        vector.mul(values.view(..size)?, values.view(size..2 * size)?, &mut h)?;
+        vector.sub_assign(&mut h, values.view(2 * size..)?)?;
+        if self.parts.quotient == Quotient::Arkworks {
+            let vanishing = domain::of_size::<E::ScalarField>(size).evaluate_vanishing_polynomial(shift);
+            vector.scale_assign(&mut h, vanishing.inverse().unwrap_or_default())?;
+            ntt.coset(shift).inverse(&mut h)?;
+        }
+        Ok(h)
+    }
+
+    /// Waits for the sums of a proof, adds the blinding, and verifies.
+    fn finish(&self, proof: UnderWay<E>) -> Result<Proof<E>> {
+        let Parts { verifier, beta_g1, delta_g1, .. } = &*self.parts;
+        let key = verifier.key();
+        let [r, s] = [proof.blinding[0], proof.blinding[1]];
+        // The host is idle until the first sum is there.
+        let (delta_r, delta_s) = (*delta_g1 * r, *delta_g1 * s);
+        let mut sums = Wiped::from(vec![key.alpha_g1 + delta_r, *beta_g1 + delta_s, -(delta_r * s)]);
+        let b_g2 = key.beta_g2 + key.delta_g2 * s + proof.b_g2.wait()?;
+        sums[1] += proof.b_g1.wait()?;
+        sums[0] += proof.a.wait()?;
+        let blinded = sums[0] * s + sums[1] * r;
+        sums[2] += blinded + proof.l.wait()?;
+        let (a, c) = (sums[0], sums[2] + proof.h.wait()?);
+        let points = E::G1::normalize_batch(&[a, c]);
+        let made = Proof { a: points[0], b: b_g2.into_affine(), c: points[1] };
+        if self.config.verify {
+            verifier.verify(&made, &proof.public)?;
+        }
+        Ok(made)
+    }
+}
+
+impl<E: DevicePairing> Parts<E> {
+    /// Where the quotient is computed: the coset of the domain by this element.
+    fn shift(&self) -> E::ScalarField {
+        match self.quotient {
+            Quotient::Circom => domain::of_size::<E::ScalarField>(2 * self.ntt.size()).group_gen(),
+            Quotient::Arkworks => E::ScalarField::GENERATOR,
+        }
+    }
+}
+
+impl<E: DevicePairing> Clone for Prover<E> {
+    fn clone(&self) -> Self {
+        let Self { queue, side, config, parts } = self;
+        Self { queue: queue.clone(), side: side.clone(), config: *config, parts: Arc::clone(parts) }
+    }
+}
+
+impl<E: DevicePairing> fmt::Debug for Prover<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prover")
+            .field("device", self.device())
+            .field("variables", &self.variables())
+            .field("public_inputs", &self.public_inputs())
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The variables with a point in B, if that leaves out one in eight at least.
+fn variables_in_b<E: DevicePairing>(key: &Key<E>) -> Option<Vec<u32>> {
+    let points = key.b_g1_query.iter().zip(&key.b_g2_query);
+    let list: Vec<u32> =
+        (0..).zip(points).filter(|(_, (g1, g2))| !g1.is_zero() || !g2.is_zero()).map(|(i, _)| i).collect();
+    (8 * list.len() <= 7 * key.variables()).then_some(list)
+}
+
+/// How many multiples of each point fit so many bytes, with `in_g1` and `in_g2` points.
+fn copies<E: DevicePairing>(bytes: u64, in_g1: usize, in_g2: usize) -> u64 {
+    let each = in_g1 * AffinePoint::<E::G1Config>::BYTES + in_g2 * AffinePoint::<E::G2Config>::BYTES;
+    (bytes / (each as u64).max(1)).max(1)
+}
+
+fn matrix<F: DevicePrimeField>(queue: &Queue, matrix: &Matrix<F>) -> Result<SparseMatrix<F>> {
+    let entries = matrix.entries().map(|entry| (entry.row, entry.column, entry.value));
+    Ok(SparseMatrix::new(queue, matrix.rows(), matrix.width(), entries)?)
+}
+
+/// Sums by secret scalars over these points, and so many multiples of each.
+fn sum<C: MsmCurve>(queue: &Queue, points: &[Affine<C>], copies: u64, window: Option<u32>) -> Result<Msm<C>> {
+    let budget = copies * (points.len() * AffinePoint::<C>::BYTES) as u64;
+    let precompute = if copies > 1 { Precompute::Tables { budget } } else { Precompute::None };
+    let config = MsmConfig::default().secrecy(Secrecy::Secret).window(window).precompute(precompute);
+    Ok(Msm::with_config(queue, points, config)?)
+}
+
+fn blinding<F: UniformRand + Copy>(rng: &mut (impl RngCore + CryptoRng)) -> Blinding<F> {
+    vec![F::rand(rng), F::rand(rng)].into()
+}
+
+/// A generator with a seed of the system.
+fn system_rng() -> Result<StdRng> {
+    let mut seed = Wiped::from(vec![0; 32]);
+    getrandom::fill(&mut seed).map_err(|error| Error::Randomness { reason: error.to_string() })?;
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(&seed);
+    Ok(StdRng::from_seed(bytes))
+}
