@@ -3,10 +3,10 @@
 use std::{fs, path::Path};
 
 /// Areas without plans of a crate of their own.
-const WITHOUT_PLANS: [&str; 2] = ["device", "process"];
+const WITHOUT_PLANS: [&str; 3] = ["device", "groth16", "process"];
 
 /// The types of memory of a device, or of what may be such memory, of which a verb takes one.
-const MEMORY: [&str; 6] = ["View<", "ViewMut<", "Buffer<", "HostBuffer", "Vector<F>", "Scalars<"];
+const MEMORY: [&str; 7] = ["View<", "ViewMut<", "Buffer<", "HostBuffer", "Vector<F>", "Scalars<", "&Digits<"];
 
 /// Verbs of what takes no queue but that of the device it was made on.
 const WITHOUT_QUEUE: [(&str, &str); 1] = [("ntt", "fill")];

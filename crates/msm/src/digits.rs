@@ -116,6 +116,7 @@ impl<C: MsmCurve> Msm<C> {
         let len = scalars.len();
         self.expect_at_most("the scalars, at most one for each base", self.len, len)?;
         let (queue, input) = (&self.queue, Input::from(scalars));
+        self.ready.wait(queue)?;
         let bits = self.bits(&input);
         let window = self.sizes().window(&Shape { len, count: 1, bits });
         let plan = self.whole_plan(window, (len, bits))?;
@@ -168,6 +169,8 @@ impl<C: MsmCurve> Msm<C> {
     /// - [`Error::Device`] if they lie on another device.
     /// - [`Error::Device`] if memory is exhausted, or if the device fails.
     pub fn start(&self, digits: &Digits<C::ScalarField>) -> Result<PendingSum<C>> {
+        let queue = &self.queue;
+        self.ready.wait(queue)?;
         self.device().expect_same("the digits", digits.keys.device())?;
         if digits.shared != self.shared() {
             let (expected, actual) = (digits.shared.to_string(), self.shared().to_string());
@@ -182,8 +185,6 @@ impl<C: MsmCurve> Msm<C> {
         if digits.is_empty() {
             return Ok(sum);
         }
-        let queue = &self.queue;
-        self.ready.wait(queue)?;
         digits.ready.wait(queue)?;
         let secrecy = Secrecy::of([digits.secrecy(), self.bases.secrecy()]);
         let mut buckets: Buffer<Xyzz<C>> = self.device().alloc_with(buckets as usize, secrecy)?;

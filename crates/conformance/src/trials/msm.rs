@@ -31,7 +31,7 @@ use crate::{
     harness::{DeviceTrials, Outcome},
     launches::{Exception, KernelGroup, Launched},
     recorder::Recorder,
-    sizes::is_few,
+    sizes::{is_few, lengths},
 };
 
 pub(crate) const AREA: Area = Area {
@@ -59,6 +59,7 @@ fn add(trials: &mut DeviceTrials<'_>) {
     if EVERY_FIELD || !is_emulated(trials.device) {
         // Over an extension of a longer field, and with a ≠ 0.
         trials.add("bls12-381-g2::scalars", scalars::<ark_bls12_381::g2::Config>);
+        trials.add("bls12-381::digits", shared_digits::<ark_bls12_381::g1::Config, ark_bls12_381::g2::Config>);
         trials.add("p-256::scalars", scalars::<curves::P256>);
         trials.add("bls12-381-g1::scalars", scalars::<ark_bls12_381::g1::Config>);
         trials.add("bn254-g1::counts", counts::<ark_bn254::g1::Config>);
@@ -66,6 +67,7 @@ fn add(trials: &mut DeviceTrials<'_>) {
         trials.add("bn254-g1::methods", methods::<ark_bn254::g1::Config>);
         trials.add("bls12-381-g1::divisions", divisions::<ark_bls12_381::g1::Config>);
     }
+    trials.add("short::digits", shared_digits::<curves::Short, curves::Short>);
     trials.add("short::divisions", divisions::<curves::Short>);
     trials.add("short::methods", methods::<curves::Short>);
     if EVERY_FIELD {
@@ -128,6 +130,37 @@ fn kinds<F: Field>() -> [(&'static str, Kind<F>); 8] {
         ("both signs", |i, _| if i % 2 == 0 { F::from(77u8) } else { -F::from(77u8) }),
         ("halves", |i, _| F::from(2u8).inverse().unwrap_or(F::ONE) - F::from((i % 3) as u64)),
     ]
+}
+
+/// Sums over three sets of bases of two curves share the digits of their scalars, and are under way at once.
+fn shared_digits<A: MsmCurve, B: MsmCurve<ScalarField = A::ScalarField>>(device: &Device) -> Outcome {
+    for len in lengths(device, &[1, 257, 3000]) {
+        let ((first, own), (second, others)) = (bases::<A>(len), bases::<B>(len));
+        let mut reversed = first.clone();
+        reversed.reverse();
+        for copies in [1, 3] {
+            let tables = |each: usize| Precompute::Tables { budget: (copies * len * each) as u64 };
+            let config = |each| MsmConfig::default().window(8).precompute(tables(each));
+            let (in_a, in_b) = (config(AffinePoint::<A>::BYTES), config(AffinePoint::<B>::BYTES));
+            let plans = (Msm::<A>::with_config(device, &first, in_a)?, Msm::<A>::with_config(device, &reversed, in_a)?);
+            let other = Msm::<B>::with_config(device, &second, in_b)?;
+            for kind in [0, 3, 4] {
+                let (name, scalars, expected) = sample::<A>(&own, kind);
+                let (.., expected_other) = sample::<B>(&others, kind);
+                let what = |sum: &str| format!("the {sum} sum of {len} {name} scalars with {copies} copies");
+                let uploaded = device.upload::<Mont<A::ScalarField>>(&scalars)?;
+                for digits in [plans.0.digits(&scalars)?, plans.1.digits(&uploaded)?] {
+                    let sums = (other.start(&digits)?, plans.1.start(&digits)?, plans.0.start(&digits)?);
+                    drop(digits);
+                    let backwards: A::ScalarField = scalars.iter().rev().zip(&own).map(|(s, k)| *s * k).sum();
+                    expect(&what("other curve's"), sums.0.wait()? == expected_other)?;
+                    expect(&what("reversed"), sums.1.wait()? == Affine::<A>::generator() * backwards)?;
+                    expect(&what("first"), sums.2.wait()? == expected)?;
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The name of a kind of scalars, one for each base, and their sum.

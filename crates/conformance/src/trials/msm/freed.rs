@@ -22,6 +22,10 @@ pub(super) const FREED: &[Freed] = &[
         let (msm, scalars) = (plan(p, MsmConfig::default())?, p.operand::<Mont<Fr>>(&p.samples(SCALARS))?);
         p.watch_heap(|| msm.msm(&scalars))
     }),
+    ("msm_of_digits", |p| {
+        let (msm, scalars) = (plan(p, MsmConfig::default())?, p.operand::<Mont<Fr>>(&p.samples(SCALARS))?);
+        p.watch_heap(|| msm.start(&msm.digits(&scalars)?)?.wait())
+    }),
     ("msm_of_integers", |p| {
         let (msm, scalars) = (plan(p, MsmConfig::default())?, integers(p, SCALARS)?);
         p.watch_heap(|| msm.msm(&scalars))

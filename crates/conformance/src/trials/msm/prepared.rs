@@ -22,7 +22,8 @@ fn points<C: MsmCurve>(device: &Device) -> Outcome {
     quietly(device, "a sum of points", || {
         let sum = msm.msm(&scalars)?;
         let scalars = device.upload::<Mont<C::ScalarField>>(&scalars)?;
-        expect("the same sum of scalars on the device", msm.msm(&scalars)? == sum)
+        expect("the same sum of scalars on the device", msm.msm(&scalars)? == sum)?;
+        expect("the same sum of digits", msm.start(&msm.digits(&scalars)?)?.wait()? == sum)
     })?;
     many_sums(device, &bases)
 }

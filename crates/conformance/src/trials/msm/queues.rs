@@ -27,6 +27,9 @@ pub(super) const PLANS: &[Plan] = &[("sums of points", |m| {
     m.refuses(|| msm.msm_batch(1, &scalars))?;
     m.refuses(|| msm.msm_segmented(2, &scalars))?;
     m.refuses(|| msm.msm_profiled(&scalars))?;
+    m.refuses(|| msm.digits(&scalars))?;
+    let digits = msm.on(&m.device.default_queue()).digits(&scalars)?;
+    m.refuses(|| msm.start(&digits))?;
     let pinned = m.device.host_buffer(4 * 32, Transfer::Upload, Secrecy::Public)?;
     m.refuses(|| msm.msm_pinned(pinned))
 })];
@@ -54,10 +57,15 @@ fn sums_of_points() -> Outcome {
             let msm = Msm::<Config>::with_config(made_on, &bases, config)?.on(queue);
             let mut buffer = queue.device().alloc::<Mont<Fr>>(scalars.len())?;
             queue.write(&mut buffer, &scalars)?;
-            let sums = [msm.msm(&scalars)?, msm.msm(&buffer)?, msm.msm_profiled(buffer.view(1..)?)?.0];
+            let mut sums = vec![msm.msm(&scalars)?, msm.msm(&buffer)?, msm.msm_profiled(buffer.view(1..)?)?.0];
+            if config.memory.is_none() {
+                // On the queue that the plan was made with, by digits that were made on this one.
+                let digits = msm.digits(&buffer)?;
+                sums.push(msm.on(made_on).start(&digits)?.wait()?);
+            }
             expect_ordered(ordered, &format!("{config:?}"))?;
-            let expected = [820, 820, 819].map(|factor| bases[0] * Fr::from(factor));
-            expect_same("sums", &sums, &expected)
+            let expected = [820, 820, 819, 820].map(|factor| bases[0] * Fr::from(factor));
+            expect_same("sums", &sums, &expected[..sums.len()])
         })?;
     }
     Ok(())

@@ -26,6 +26,16 @@ pub(super) const OPERATIONS: &[Operation] = &[
         let msm = Msm::<Sums>::from_buffer(&p.device, &bases, MsmConfig::default())?;
         p.watch(|| msm.msm(&scalars))
     }),
+    Operation::slow("sums_that_share_digits", 2, |p| {
+        let points = bases(p, 6);
+        let (bases, scalars) = (p.operand::<AffinePoint<Sums>>(&points)?, scalars::<Mont<_>>(p)?);
+        let msm = Msm::<Sums>::from_buffer(&p.device, &bases, MsmConfig::default())?;
+        p.watch(|| {
+            let digits = msm.digits(&scalars)?;
+            let sums = [msm.start(&digits)?, msm.clone().start(&digits)?];
+            sums.into_iter().map(|sum| sum.wait()).collect::<Result<Vec<_>, _>>()
+        })
+    }),
     Operation::slow("sums_of_points_in_pieces", 2, |p| {
         let points = bases(p, 1);
         let (bases, scalars) = (p.operand::<AffinePoint<Sums>>(&points)?, scalars::<Canonical<_>>(p)?);

@@ -1,0 +1,163 @@
+//! Groth16 proofs, verified, over the constraints of a chain of squares.
+
+#![cfg(feature = "all")]
+
+use anyhow::{Error, Result, ensure};
+use ark_bls12_381::Bls12_381;
+use ark_bn254::Bn254;
+use ark_ff::{Field, UniformRand};
+use ark_std::rand::{SeedableRng, rngs::StdRng};
+use evariste::{
+    backend::Kind,
+    groth16::{self, DevicePairing, Key, Prover, ProverConfig, R1cs, Witness, reference},
+    msm,
+};
+
+use crate::{
+    coverage::Coverage,
+    request::Request,
+    session::{self, Algorithm, Case, Session, is_too_large_for_device},
+    sizes::Sizes,
+    target::Target,
+    timing::Budget,
+};
+
+pub(crate) const ALGORITHM: Algorithm =
+    Algorithm { name: "groth16", headlines: &[], budget: |request| Budget::of(request.coverage), run, is_too_large };
+
+/// Proofs of a batch.
+const MANY: usize = 8;
+
+/// log₂ of the constraints of the largest circuit: its key takes the host a minute.
+const MAX_LOG_N: u32 = 22;
+
+/// log₂ of the constraints of the largest circuit that the prover on the host proves.
+const MAX_HOST_LOG_N: u32 = 20;
+
+/// Bytes for multiples of the key's points, where proofs are measured with these.
+const TABLES: u64 = 64 << 30;
+
+fn is_too_large(error: &Error) -> bool {
+    match error.downcast_ref() {
+        Some(groth16::Error::Device(error)) => is_too_large_for_device(error),
+        Some(groth16::Error::Msm(msm::Error::Device(error))) => is_too_large_for_device(error),
+        _ => session::is_too_large(error),
+    }
+}
+
+/// x → x² + i, once less than there are constraints.
+struct Chain<F: Field> {
+    constraints: R1cs<F>,
+    witness: Vec<F>,
+}
+
+impl<F: Field> Chain<F> {
+    /// With the last x public, so that constraints and the rows of public inputs fill a domain of 2^`log_n`.
+    fn new(log_n: u32) -> Result<Self>
+    where
+        F: ark_ff::PrimeField,
+    {
+        let steps = (1usize << log_n) - 3;
+        let mut x = F::from(3u8);
+        // The constant, the last x, the first, and a square for each step.
+        let mut witness = vec![F::ONE, F::ZERO, x];
+        let [mut left, mut right] = [Vec::with_capacity(steps + 1), Vec::with_capacity(steps + 1)];
+        let mut own = vec![(F::ONE, 2)];
+        for step in 0..steps {
+            let square = x.square();
+            left.push(own);
+            right.push(vec![(F::ONE, witness.len())]);
+            own = vec![(F::ONE, witness.len()), (F::from(step as u64 + 1), 0)];
+            witness.push(square);
+            x = square + F::from(step as u64 + 1);
+        }
+        let mut second = left.clone();
+        left.push(own);
+        second.push(vec![(F::ONE, 0)]);
+        right.push(vec![(F::ONE, 1)]);
+        witness[1] = x;
+        Ok(Self { constraints: R1cs::from_arkworks(&[left, second, right], witness.len(), 1)?, witness })
+    }
+}
+
+fn run(session: &mut Session, targets: &[Target], request: &Request) {
+    let targets: Vec<_> = targets.iter().filter(|target| !target.device.info().features.software).collect();
+    let sizes: Vec<Sizes> =
+        targets.iter().map(|target| request.log_n.clone().unwrap_or_else(|| usual(target, request.coverage))).collect();
+    for log_n in Sizes::union(&sizes).into_iter().filter(|log_n| (2..=MAX_LOG_N).contains(log_n)) {
+        let here = targets.iter().zip(&sizes).filter(|(_, sizes)| sizes.contains(log_n));
+        let here: Vec<&Target> = here.map(|(target, _)| *target).collect();
+        over::<Bn254>(session, "bn254", &here, log_n, request.peers);
+        over::<Bls12_381>(session, "bls12-381", &here, log_n, request.peers);
+    }
+}
+
+fn usual(target: &Target, coverage: Coverage) -> Sizes {
+    match (target.device.info().id.kind, coverage) {
+        (Kind::Cpu, _) => vec![12, 15].into(),
+        (_, Coverage::Full) => vec![12, 14, 16, 18, 20, 22].into(),
+        _ => vec![14, 18].into(),
+    }
+}
+
+fn over<E: DevicePairing>(session: &mut Session, curve: &str, targets: &[&Target], log_n: u32, peers: bool) {
+    // One key for all devices: it takes longer than the rest.
+    let mut made = None;
+    let mut key = || -> Result<(Key<E>, Witness<E::ScalarField>)> {
+        if let Some(made) = &made {
+            return Ok(Clone::clone(made));
+        }
+        let chain = Chain::new(log_n)?;
+        let witness = Witness::new(chain.witness)?;
+        chain.constraints.check(&witness)?;
+        Ok(made.insert((Key::insecure(&chain.constraints, &mut StdRng::seed_from_u64(1))?, witness)).clone())
+    };
+    let case = |name: &str, device: String, peer, count: usize| Case {
+        name: format!("{curve}/{name}"),
+        device,
+        peer,
+        log_n,
+        elements: Some(count << log_n),
+        floor: None,
+    };
+    for target in targets {
+        let device = &target.device;
+        let id = device.info().id.to_string();
+        let plain = ProverConfig::default().verify(false);
+        let all =
+            [("prove", plain), ("prove/tables", plain.tables(TABLES)), ("prove/verified", ProverConfig::default())];
+        for (name, config) in
+            all.into_iter().filter(|(name, _)| device.info().id.kind != Kind::Cpu || *name != "prove/tables")
+        {
+            session.measure(case(&format!("{name}/device"), id.clone(), None, 1), |budget| {
+                let (key, witness) = key()?;
+                let prover = Prover::with_config(device, &key, config)?;
+                let before = device.stats().launches;
+                let proof = prover.prove(&witness)?;
+                let launches = device.stats().launches - before;
+                prover.verifier().verify(&proof, witness.public(key.public_inputs())?)?;
+                let timing = budget.time(|| Ok(prover.prove(&witness).map(drop)?))?;
+                Ok((timing, Some(launches), "the first proof verified".into()))
+            });
+        }
+        session.measure(case("prove-many/device", id.clone(), None, MANY), |budget| {
+            let (key, witness) = key()?;
+            let prover = Prover::with_config(device, &key, ProverConfig::default())?;
+            let timing = budget.time(|| {
+                let proofs = prover.prove_many(vec![&witness; MANY])?;
+                ensure!(proofs.len() == MANY, "{} proofs of {MANY}", proofs.len());
+                Ok(())
+            })?;
+            Ok((timing, None, format!("all of {MANY} proofs verified")))
+        });
+    }
+    if peers && log_n <= MAX_HOST_LOG_N {
+        session.measure(case("prove/host", "cpu".into(), Some("arkworks"), 1), |budget| {
+            let (key, witness) = key()?;
+            let rng = &mut StdRng::seed_from_u64(2);
+            let (r, s) = (E::ScalarField::rand(rng), E::ScalarField::rand(rng));
+            let timing = budget.time(|| Ok(reference::prove(&key, &witness, r, s).map(drop)?))?;
+            Ok((timing, None, "compared with ark-groth16 in tests".into()))
+        });
+    }
+}

@@ -1,0 +1,162 @@
+//! Proofs of circom's circuits, compared with those of the prover on the host and verified.
+
+use std::thread;
+
+use ark_bls12_381::Bls12_381;
+use ark_bn254::Bn254;
+use ark_ff::UniformRand;
+use ark_std::rand::{SeedableRng, rngs::StdRng};
+use evariste::backend::Device;
+use evariste::groth16::{Check, CircomCurve, Error, Key, Prover, ProverConfig, R1cs, Verifier, Witness, reference};
+use libtest_mimic::Failed;
+
+use crate::{
+    area::Area,
+    devices::is_emulated,
+    expect::{expect, expect_equal, expect_error},
+    harness::{DeviceTrials, Outcome},
+};
+
+pub(crate) const AREA: Area = Area::new("groth16", add);
+
+/// A circuit's files, of `crates/groth16/tests/data`.
+struct Circuit {
+    name: &'static str,
+    key: &'static [u8],
+    witness: &'static [u8],
+    constraints: &'static [u8],
+}
+
+macro_rules! circuit {
+    ($name:literal) => {
+        Circuit {
+            name: $name,
+            key: include_bytes!(concat!("../../../groth16/tests/data/", $name, "/circuit.zkey")),
+            witness: include_bytes!(concat!("../../../groth16/tests/data/", $name, "/witness.wtns")),
+            constraints: include_bytes!(concat!("../../../groth16/tests/data/", $name, "/circuit.r1cs")),
+        }
+    };
+}
+
+const BN254: [Circuit; 3] = [circuit!("multiplier-bn128"), circuit!("chain-bn128"), circuit!("merkle-bn128")];
+
+const BLS12_381: [Circuit; 2] = [circuit!("multiplier-bls12381"), circuit!("chain-bls12381")];
+
+fn add(trials: &mut DeviceTrials<'_>) {
+    // Emulated GPUs take minutes to compile sums over G2. The trials of sums have short curves.
+    if is_emulated(trials.device) {
+        trials.skip("bn254::proofs", "emulated: kernels of sums over G2 take minutes to compile");
+        return;
+    }
+    trials.add("bn254::proofs", |device| proofs::<Bn254>(device, &BN254));
+    trials.add("bls12-381::proofs", |device| proofs::<Bls12_381>(device, &BLS12_381));
+    trials.add("bn254::many", many);
+    trials.add("bn254::misuse", misuse);
+    trials.add_alone("bn254::memory", memory);
+}
+
+impl Circuit {
+    fn key<E: CircomCurve>(&self) -> Result<Key<E>, Failed> {
+        Ok(Key::from_zkey_bytes(self.key, Check::Curve)?)
+    }
+
+    fn witness<E: CircomCurve>(&self) -> Result<Witness<E::ScalarField>, Failed> {
+        Ok(Witness::from_bytes(self.witness)?)
+    }
+}
+
+/// With the same blinding, proofs are those of the prover on the host.
+fn proofs<E: CircomCurve>(device: &Device, circuits: &[Circuit]) -> Outcome {
+    for circuit in circuits {
+        let (key, witness) = (circuit.key::<E>()?, circuit.witness::<E>()?);
+        let verifier = Verifier::new(key.verifying_key())?;
+        for tables in [0, 1 << 20] {
+            let prover = Prover::with_config(device, &key, ProverConfig::default().tables(tables))?;
+            expect_equal("the variables", &prover.variables(), &key.variables())?;
+            let what = format!("the proof of {} with tables of {tables} bytes", circuit.name);
+            for seed in 0..2 {
+                let proof = prover.prove_with(&witness, &mut StdRng::seed_from_u64(seed))?;
+                let rng = &mut StdRng::seed_from_u64(seed);
+                let (r, s) = (E::ScalarField::rand(rng), E::ScalarField::rand(rng));
+                expect(&what, proof == reference::prove(&key, &witness, r, s)?)?;
+            }
+            let [first, second] = [prover.prove(&witness)?, prover.prove(&witness)?];
+            expect("two proofs of one witness differ: that", first != second)?;
+            verifier.verify(&second, witness.public(key.public_inputs())?)?;
+        }
+    }
+    Ok(())
+}
+
+/// Many proofs at once, in several threads, on one prover.
+fn many(device: &Device) -> Outcome {
+    let circuit = &BN254[1];
+    let (key, witness) = (circuit.key::<Bn254>()?, circuit.witness::<Bn254>()?);
+    let prover = Prover::new(device, &key)?;
+    let public = witness.public(key.public_inputs())?.to_vec();
+    for count in [0, 1, 2, 5] {
+        let proofs = prover.prove_many(vec![&witness; count])?;
+        expect_equal("the proofs", &proofs.len(), &count)?;
+        let claims: Vec<_> = proofs.into_iter().map(|proof| (proof, public.clone())).collect();
+        prover.verifier().verify_batch(&claims)?;
+    }
+    thread::scope(|scope| {
+        let work = || prover.clone().prove_many(vec![&witness; 3]);
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
+        for thread in threads {
+            let proofs = thread.join().map_err(|_| "a thread panicked")??;
+            proofs.iter().try_for_each(|proof| prover.verifier().verify(proof, &public))?;
+        }
+        Ok(())
+    })
+}
+
+fn misuse(device: &Device) -> Outcome {
+    let circuit = &BN254[1];
+    let (key, witness) = (circuit.key::<Bn254>()?, circuit.witness::<Bn254>()?);
+    let prover = Prover::new(device, &key)?;
+    let expected = key.variables();
+    for len in [1, expected - 1, expected + 1] {
+        let values = witness.values().iter().copied().cycle().take(len).collect();
+        let error = expect_error("a witness of another length", prover.prove(&Witness::new(values)?))?;
+        expect_equal("the error", &error, &Error::WitnessLength { expected, actual: len })?;
+    }
+    let mut values = witness.values().to_vec();
+    if let Some(last) = values.last_mut() {
+        *last += ark_bn254::Fr::from(1u8);
+    }
+    let wrong = Witness::new(values)?;
+    let constraints = R1cs::from_bytes(circuit.constraints)?;
+    let unsatisfied = expect_error("the constraints", constraints.check(&wrong))?;
+    expect(&format!("{unsatisfied}"), matches!(unsatisfied, Error::Unsatisfied { .. }))?;
+    expect_equal("the error", &expect_error("a wrong witness", prover.prove(&wrong))?, &Error::Rejected)?;
+    let error = expect_error("a wrong witness among others", prover.prove_many([&witness, &wrong, &witness]))?;
+    expect_equal("the error", &error, &Error::Rejected)?;
+
+    let trusting = Prover::with_config(device, &key, ProverConfig::default().verify(false))?;
+    let proof = trusting.prove(&wrong)?;
+    let public = wrong.public(key.public_inputs())?;
+    expect_equal("the error", &expect_error("its proof", prover.verifier().verify(&proof, public))?, &Error::Rejected)?;
+    prover.verifier().verify(&prover.prove(&witness)?, witness.public(key.public_inputs())?)?;
+    Ok(())
+}
+
+/// Proofs leave no memory behind.
+fn memory(device: &Device) -> Outcome {
+    let circuit = &BN254[1];
+    let (key, witness) = (circuit.key::<Bn254>()?, circuit.witness::<Bn254>()?);
+    let before = device.stats().bytes_live;
+    let prover = Prover::new(device, &key)?;
+    prover.prove(&witness)?;
+    device.sync()?;
+    let held = device.stats().bytes_live;
+    prover.prove_many(vec![&witness; 8])?;
+    device.sync()?;
+    expect_equal("the bytes that are held after proofs", &device.stats().bytes_live, &held)?;
+    drop(prover);
+    device.sync()?;
+    expect(
+        "no bytes stay behind a prover but those of the device's caches",
+        device.stats().bytes_live <= before + (1 << 20),
+    )
+}
