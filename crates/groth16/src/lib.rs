@@ -21,11 +21,11 @@ mod zkey;
 
 pub use ark_groth16::{Proof, ProvingKey, VerifyingKey};
 pub use check::Check;
-pub use curve::{CircomCurve, DevicePairing};
+pub use curve::{CircomCurve, Curve, DevicePairing};
 pub use error::{Error, JsonProblem, Place, PointError, Problem, Result};
 pub use key::{Key, Quotient};
 pub use matrix::{Entry, Matrix, Rows};
-pub use prover::{Prover, ProverConfig};
+pub use prover::{Proofs, Prover, ProverConfig};
 pub use r1cs::R1cs;
-pub use verifier::Verifier;
+pub use verifier::{Claim, Verifier};
 pub use witness::Witness;

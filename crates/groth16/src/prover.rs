@@ -1,6 +1,8 @@
 //! The prover on a device.
 
-use std::{collections::VecDeque, fmt, sync::Arc};
+mod proofs;
+
+use std::{fmt, sync::Arc};
 
 use ark_ec::{AffineRepr, CurveGroup, short_weierstrass::Affine};
 use ark_ff::{FftField, Field, UniformRand};
@@ -19,13 +21,11 @@ use crate::{
     error::{Error, Result},
     key::{Key, Quotient},
     matrix::Matrix,
-    verifier::Verifier,
+    verifier::{Claim, Verifier},
     witness::Witness,
 };
 
-/// Proofs of [`Prover::prove_many`] that are under way at once. While the device computes one, the host combines and
-/// verifies the one before.
-const UNDER_WAY: usize = 2;
+pub use self::proofs::Proofs;
 
 /// The choices that a prover is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,7 +222,7 @@ impl<E: DevicePairing> Prover<E> {
     /// - [`Error::Device`] if the device has no memory for the proof, or if it fails.
     pub fn prove(&self, witness: &Witness<E::ScalarField>) -> Result<Proof<E>> {
         let blinding = blinding(&mut system_rng()?);
-        self.finish(self.start(witness, blinding)?)
+        Ok(self.finish(self.start(witness, blinding)?)?.0)
     }
 
     /// Proves as [`Prover::prove`] does, with blinding from a generator of your own. Two proofs with the same blinding
@@ -235,10 +235,10 @@ impl<E: DevicePairing> Prover<E> {
         witness: &Witness<E::ScalarField>,
         rng: &mut (impl RngCore + CryptoRng),
     ) -> Result<Proof<E>> {
-        self.finish(self.start(witness, blinding(rng))?)
+        Ok(self.finish(self.start(witness, blinding(rng))?)?.0)
     }
 
-    /// Proves many witnesses, in order. The host finishes one proof while the device computes the next.
+    /// Proves many witnesses, in order, as [`Prover::proofs`] does.
     ///
     /// # Errors
     /// Fails under the conditions of [`Prover::prove`], at the first witness that fails.
@@ -246,20 +246,7 @@ impl<E: DevicePairing> Prover<E> {
         &self,
         witnesses: impl IntoIterator<Item = &'a Witness<E::ScalarField>>,
     ) -> Result<Vec<Proof<E>>> {
-        let mut rng = system_rng()?;
-        let (mut proofs, mut under_way) = (Vec::new(), VecDeque::new());
-        for witness in witnesses {
-            under_way.push_back(self.start(witness, blinding(&mut rng))?);
-            if under_way.len() == UNDER_WAY
-                && let Some(first) = under_way.pop_front()
-            {
-                proofs.push(self.finish(first)?);
-            }
-        }
-        for last in under_way {
-            proofs.push(self.finish(last)?);
-        }
-        Ok(proofs)
+        self.proofs(witnesses.into_iter().map(Ok))?.map(|claim| Ok(claim?.0)).collect()
     }
 
     /// Queues all of a proof.
@@ -318,8 +305,8 @@ impl<E: DevicePairing> Prover<E> {
         Ok(h)
     }
 
-    /// Waits for the sums of a proof, adds the blinding, and verifies.
-    fn finish(&self, proof: UnderWay<E>) -> Result<Proof<E>> {
+    /// Waits for the sums of a proof, adds the blinding, and verifies. Returns the public inputs, too.
+    fn finish(&self, proof: UnderWay<E>) -> Result<Claim<E>> {
         let Parts { verifier, beta_g1, delta_g1, .. } = &*self.parts;
         let key = verifier.key();
         let [r, s] = [proof.blinding[0], proof.blinding[1]];
@@ -337,7 +324,7 @@ impl<E: DevicePairing> Prover<E> {
         if self.config.verify {
             verifier.verify(&made, &proof.public)?;
         }
-        Ok(made)
+        Ok((made, proof.public))
     }
 }
 
