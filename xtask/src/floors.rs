@@ -18,7 +18,8 @@ const FLOORS: [&[&str]; 8] = [
     &[],
     // Protocols over several algorithms.
     &["evariste-groth16"],
-    &["evariste"],
+    // What exports all, and a program.
+    &["evariste", "evariste-cli"],
 ];
 const ALGORITHMS: usize = 5;
 

@@ -46,6 +46,25 @@ where
     type G2Config = P::G2Config;
 }
 
+/// The curves of files, for programs that learn from a file which one it is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Curve {
+    /// BN254, which snarkjs calls bn128: [`Bn254`].
+    Bn254,
+    /// BLS12-381, which snarkjs calls bls12381: [`Bls12_381`].
+    Bls12381,
+}
+
+impl Curve {
+    /// Returns the curve's name in snarkjs' files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Curve::Bn254 => Bn254::NAME,
+            Curve::Bls12381 => Bls12_381::NAME,
+        }
+    }
+}
+
 /// A curve that snarkjs has.
 pub trait CircomCurve: DevicePairing {
     /// The curve's name in snarkjs' files.

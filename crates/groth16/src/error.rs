@@ -239,6 +239,12 @@ pub enum Problem {
         /// The modulus in the file.
         actual: String,
     },
+    /// The modulus is that of no curve that is served.
+    #[error("expected the modulus of BN254 or BLS12-381, found {actual}")]
+    Curve {
+        /// The modulus in the file.
+        actual: String,
+    },
     /// A number is out of range.
     #[error("{what} {actual} is out of range: expected {least} to {most}")]
     Range {
@@ -313,6 +319,12 @@ pub enum JsonProblem {
     Name {
         /// The name.
         expected: &'static str,
+        /// The name in the text.
+        actual: String,
+    },
+    /// The name is that of no curve that is served.
+    #[error("expected the curve \"bn128\" or \"bls12381\", found {actual:?}")]
+    Curve {
         /// The name in the text.
         actual: String,
     },

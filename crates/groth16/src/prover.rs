@@ -1,6 +1,8 @@
 //! The prover on a device.
 
-use std::{collections::VecDeque, fmt, sync::Arc};
+mod proofs;
+
+use std::{fmt, sync::Arc};
 
 use ark_ec::{AffineRepr, CurveGroup, short_weierstrass::Affine};
 use ark_ff::{FftField, Field, UniformRand};
@@ -19,13 +21,11 @@ use crate::{
     error::{Error, Result},
     key::{Key, Quotient},
     matrix::Matrix,
-    verifier::Verifier,
+    verifier::{Claim, Verifier},
     witness::Witness,
 };
 
-/// Proofs of [`Prover::prove_many`] that are under way at once. While the device computes one, the host combines and
-/// verifies the one before.
-const UNDER_WAY: usize = 2;
+pub use self::proofs::Proofs;
 
 /// The choices that a prover is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,22 +142,20 @@ impl<E: DevicePairing> Prover<E> {
     pub fn with_config(queue: impl Into<Queue>, key: &Key<E>, config: ProverConfig) -> Result<Self> {
         let queue = queue.into();
         let [side, pairs] = [queue.device().queue()?, queue.device().queue()?];
-        let in_b = variables_in_b(key);
+        let Shape { list, in_b, copies } = Shape::new(key, config);
         let share = |points: &[E::G1Affine]| -> Vec<E::G1Affine> {
-            in_b.as_ref().map_or_else(|| points.to_vec(), |list| list.iter().map(|&i| points[i as usize]).collect())
+            list.as_ref().map_or_else(|| points.to_vec(), |list| list.iter().map(|&i| points[i as usize]).collect())
         };
-        let in_g2: Vec<E::G2Affine> = match &in_b {
+        let in_g2: Vec<E::G2Affine> = match &list {
             Some(list) => list.iter().map(|&i| key.b_g2_query[i as usize]).collect(),
             None => key.b_g2_query.clone(),
         };
         let mut l_query = vec![E::G1Affine::zero(); key.variables() - key.l_query.len()];
         l_query.extend_from_slice(&key.l_query);
-        let in_b_len = in_g2.len();
-        let table = copies::<E>(config.tables, 2 * key.variables() + key.h_query.len() + in_b_len, in_b_len);
-        let b_g1_query = sum::<E::G1Config>(&pairs, &share(&key.b_g1_query), table, None)?;
+        let b_g1_query = sum::<E::G1Config>(&pairs, &share(&key.b_g1_query), copies, None)?;
         // Digits are made once for both.
-        let window = (table > 1).then(|| b_g1_query.window(in_b_len, 1));
-        let b_g2_query = sum::<E::G2Config>(&pairs, &in_g2, table, window)?;
+        let window = (copies > 1).then(|| b_g1_query.window(in_b, 1));
+        let b_g2_query = sum::<E::G2Config>(&pairs, &in_g2, copies, window)?;
         let parts = Parts {
             verifier: Verifier::new(&key.verifying_key)?,
             beta_g1: key.beta_g1,
@@ -169,12 +167,12 @@ impl<E: DevicePairing> Prover<E> {
             b: matrix(&side, &key.b)?,
             ntt: Ntt::new(&side, key.log_domain)?,
             vector: Vector::new(&side),
-            a_query: sum::<E::G1Config>(&queue, &key.a_query, table, None)?,
-            l_query: sum::<E::G1Config>(&queue, &l_query, table, None)?,
+            a_query: sum::<E::G1Config>(&queue, &key.a_query, copies, None)?,
+            l_query: sum::<E::G1Config>(&queue, &l_query, copies, None)?,
             b_g1_query,
             b_g2_query,
-            h_query: sum::<E::G1Config>(&side, &key.h_query, table, None)?,
-            in_b: in_b.map(|list| queue.upload_with(&list, Secrecy::Public)).transpose()?,
+            h_query: sum::<E::G1Config>(&side, &key.h_query, copies, None)?,
+            in_b: list.map(|list| queue.upload_with(&list, Secrecy::Public)).transpose()?,
         };
         let prover = Self { queue, side, pairs, config, parts: Arc::new(parts) };
         prover.prepare()?;
@@ -225,7 +223,7 @@ impl<E: DevicePairing> Prover<E> {
     /// - [`Error::Device`] if the device has no memory for the proof, or if it fails.
     pub fn prove(&self, witness: &Witness<E::ScalarField>) -> Result<Proof<E>> {
         let blinding = blinding(&mut system_rng()?);
-        self.finish(self.start(witness, blinding)?)
+        Ok(self.finish(self.start(witness, blinding)?)?.0)
     }
 
     /// Proves as [`Prover::prove`] does, with blinding from a generator of your own. Two proofs with the same blinding
@@ -238,10 +236,10 @@ impl<E: DevicePairing> Prover<E> {
         witness: &Witness<E::ScalarField>,
         rng: &mut (impl RngCore + CryptoRng),
     ) -> Result<Proof<E>> {
-        self.finish(self.start(witness, blinding(rng))?)
+        Ok(self.finish(self.start(witness, blinding(rng))?)?.0)
     }
 
-    /// Proves many witnesses, in order. The host finishes one proof while the device computes the next.
+    /// Proves many witnesses, in order, as [`Prover::proofs`] does.
     ///
     /// # Errors
     /// Fails under the conditions of [`Prover::prove`], at the first witness that fails.
@@ -249,20 +247,7 @@ impl<E: DevicePairing> Prover<E> {
         &self,
         witnesses: impl IntoIterator<Item = &'a Witness<E::ScalarField>>,
     ) -> Result<Vec<Proof<E>>> {
-        let mut rng = system_rng()?;
-        let (mut proofs, mut under_way) = (Vec::new(), VecDeque::new());
-        for witness in witnesses {
-            under_way.push_back(self.start(witness, blinding(&mut rng))?);
-            if under_way.len() == UNDER_WAY
-                && let Some(first) = under_way.pop_front()
-            {
-                proofs.push(self.finish(first)?);
-            }
-        }
-        for last in under_way {
-            proofs.push(self.finish(last)?);
-        }
-        Ok(proofs)
+        self.proofs(witnesses.into_iter().map(Ok))?.map(|claim| Ok(claim?.0)).collect()
     }
 
     /// Queues all of a proof.
@@ -324,8 +309,8 @@ impl<E: DevicePairing> Prover<E> {
         Ok(h)
     }
 
-    /// Waits for the sums of a proof, adds the blinding, and verifies.
-    fn finish(&self, proof: UnderWay<E>) -> Result<Proof<E>> {
+    /// Waits for the sums of a proof, adds the blinding, and verifies. Returns the public inputs, too.
+    fn finish(&self, proof: UnderWay<E>) -> Result<Claim<E>> {
         let Parts { verifier, beta_g1, delta_g1, .. } = &*self.parts;
         let key = verifier.key();
         let [r, s] = [proof.blinding[0], proof.blinding[1]];
@@ -345,7 +330,7 @@ impl<E: DevicePairing> Prover<E> {
         if self.config.verify {
             verifier.verify(&made, &proof.public)?;
         }
-        Ok(made)
+        Ok((made, proof.public))
     }
 }
 
@@ -378,18 +363,27 @@ impl<E: DevicePairing> fmt::Debug for Prover<E> {
     }
 }
 
-/// The variables with a point in B, if that leaves out one in eight at least.
-fn variables_in_b<E: DevicePairing>(key: &Key<E>) -> Option<Vec<u32>> {
-    let points = key.b_g1_query.iter().zip(&key.b_g2_query);
-    let list: Vec<u32> =
-        (0..).zip(points).filter(|(_, (g1, g2))| !g1.is_zero() || !g2.is_zero()).map(|(i, _)| i).collect();
-    (8 * list.len() <= 7 * key.variables()).then_some(list)
+/// How the sums of a key are computed.
+pub(crate) struct Shape {
+    /// The variables with a point in B, if that leaves out one in eight at least.
+    list: Option<Vec<u32>>,
+    /// The points in B.
+    pub(crate) in_b: usize,
+    /// Points for each point of the key, itself included, as there is room for.
+    pub(crate) copies: u64,
 }
 
-/// How many multiples of each point fit so many bytes, with `in_g1` and `in_g2` points.
-fn copies<E: DevicePairing>(bytes: u64, in_g1: usize, in_g2: usize) -> u64 {
-    let each = in_g1 * AffinePoint::<E::G1Config>::BYTES + in_g2 * AffinePoint::<E::G2Config>::BYTES;
-    (bytes / (each as u64).max(1)).max(1)
+impl Shape {
+    pub(crate) fn new<E: DevicePairing>(key: &Key<E>, config: ProverConfig) -> Self {
+        let points = key.b_g1_query.iter().zip(&key.b_g2_query);
+        let is_there = |(g1, g2): (&E::G1Affine, &E::G2Affine)| !g1.is_zero() || !g2.is_zero();
+        let list: Vec<u32> = (0..).zip(points).filter(|(_, points)| is_there(*points)).map(|(i, _)| i).collect();
+        let list = (8 * list.len() <= 7 * key.variables()).then_some(list);
+        let in_b = list.as_ref().map_or(key.variables(), Vec::len);
+        let in_g1 = (2 * key.variables() + in_b + key.h_query.len()) * AffinePoint::<E::G1Config>::BYTES;
+        let bytes = (in_g1 + in_b * AffinePoint::<E::G2Config>::BYTES) as u64;
+        Self { list, in_b, copies: (config.tables / bytes.max(1)).max(1) }
+    }
 }
 
 fn matrix<F: DevicePrimeField>(queue: &Queue, matrix: &Matrix<F>) -> Result<SparseMatrix<F>> {
@@ -397,12 +391,16 @@ fn matrix<F: DevicePrimeField>(queue: &Queue, matrix: &Matrix<F>) -> Result<Spar
     Ok(SparseMatrix::new(queue, matrix.rows(), matrix.width(), entries)?)
 }
 
-/// Sums by secret scalars over these points, and so many multiples of each.
+/// Sums by secret scalars over these points, and so many for each.
 fn sum<C: MsmCurve>(queue: &Queue, points: &[Affine<C>], copies: u64, window: Option<u32>) -> Result<Msm<C>> {
-    let budget = copies * (points.len() * AffinePoint::<C>::BYTES) as u64;
+    Ok(Msm::with_config(queue, points, sum_config::<C>(points.len(), copies, window))?)
+}
+
+/// For `len` points.
+pub(crate) fn sum_config<C: MsmCurve>(len: usize, copies: u64, window: Option<u32>) -> MsmConfig {
+    let budget = copies.saturating_mul((len * AffinePoint::<C>::BYTES) as u64);
     let precompute = if copies > 1 { Precompute::Tables { budget } } else { Precompute::None };
-    let config = MsmConfig::default().secrecy(Secrecy::Secret).window(window).precompute(precompute);
-    Ok(Msm::with_config(queue, points, config)?)
+    MsmConfig::default().secrecy(Secrecy::Secret).window(window).precompute(precompute)
 }
 
 fn blinding<F: UniformRand + Copy>(rng: &mut (impl RngCore + CryptoRng)) -> Blinding<F> {

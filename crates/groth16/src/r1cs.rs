@@ -6,6 +6,7 @@ use ark_ff::PrimeField;
 use rayon::prelude::*;
 
 use crate::{
+    curve::Curve,
     error::{Error, Problem, Result},
     file,
     matrix::{Entry, Matrix, Rows, entries},
@@ -26,6 +27,21 @@ pub struct R1cs<F> {
     pub(crate) c: Matrix<F>,
     public: usize,
     labels: Vec<u64>,
+}
+
+impl Curve {
+    /// Returns the curve with whose scalar field circom has written constraints (`.r1cs`).
+    ///
+    /// The file is mapped into memory, so no program may change it during the call.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the system does not map the file, and [`Error::File`] if its sections are damaged, or if the
+    /// modulus is that of another curve.
+    pub fn of_r1cs(path: impl AsRef<Path>) -> Result<Self> {
+        let read =
+            |bytes: &[u8]| words::curve::<ark_bn254::Fr, ark_bls12_381::Fr>(Sections::new(bytes, &FORMAT)?.cursor(1)?);
+        file::map(path.as_ref(), read)
+    }
 }
 
 impl<F: PrimeField> R1cs<F> {

@@ -18,7 +18,7 @@ use self::{
     point::{G1Json, G2Json, affine, from_g1, from_g2, to_g1, to_g2},
 };
 use crate::{
-    curve::CircomCurve,
+    curve::{CircomCurve, Curve},
     error::{Error, JsonProblem, PointError, Result},
 };
 
@@ -134,6 +134,20 @@ pub fn read_verifying_key<E: CircomCurve>(text: &str) -> Result<VerifyingKey<E>>
         return Err(error("vk_alphabeta_12", JsonProblem::Pairing));
     }
     Ok(key)
+}
+
+/// Returns the curve that a `verification_key.json` names.
+///
+/// # Errors
+/// [`Error::Json`] if the text is no JSON, names no curve, or another one than those of [`Curve`].
+pub fn curve_of_verifying_key(text: &str) -> Result<Curve> {
+    #[derive(Deserialize)]
+    struct Named {
+        curve: String,
+    }
+    let Named { curve } = parse(text)?;
+    let known = [Curve::Bn254, Curve::Bls12381].into_iter().find(|known| known.name() == curve);
+    known.ok_or_else(|| error("curve", JsonProblem::Curve { actual: curve }))
 }
 
 /// Returns e(α, β) by its coefficients in the tower of degrees 2, 3 and 2, which arkworks and snarkjs share.

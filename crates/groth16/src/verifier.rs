@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// A proof and its public inputs.
-type Claim<E> = (Proof<E>, Vec<<E as Pairing>::ScalarField>);
+pub type Claim<E> = (Proof<E>, Vec<<E as Pairing>::ScalarField>);
 
 /// A verifying key that is ready for many proofs.
 #[derive(Clone, Debug)]

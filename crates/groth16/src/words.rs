@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use crate::{
     check::Check,
+    curve::Curve,
     error::{PointError, Problem, Result},
     sections::Cursor,
 };
@@ -31,6 +32,23 @@ pub(crate) fn expect_field<F: PrimeField>(cursor: &mut Cursor<'_>) -> Result<()>
         return Err(start.error(Problem::Modulus { expected: hex(&expected), actual: hex(actual) }));
     }
     Ok(())
+}
+
+/// Reads the length of field elements and the modulus, and returns the curve whose field that is: `N` is the field of
+/// BN254, and `S` that of BLS12-381.
+pub(crate) fn curve<N: PrimeField, S: PrimeField>(mut cursor: Cursor<'_>) -> Result<Curve> {
+    if expect_field::<N>(&mut cursor.clone()).is_ok() {
+        return Ok(Curve::Bn254);
+    }
+    if expect_field::<S>(&mut cursor.clone()).is_ok() {
+        return Ok(Curve::Bls12381);
+    }
+    let bytes = cursor.word()?;
+    let start = cursor.clone();
+    let modulus = cursor.take(bytes.into())?;
+    // Of a field, and no section full of bytes.
+    let actual = hex(&modulus[..modulus.len().min(8 * MOST_LIMBS)]);
+    Err(start.error(Problem::Curve { actual }))
 }
 
 fn hex(little_endian: &[u8]) -> String {

@@ -26,7 +26,7 @@ use rayon::prelude::*;
 
 use crate::{
     check::Check,
-    curve::CircomCurve,
+    curve::{CircomCurve, Curve},
     domain,
     error::{PointError, Problem, Result},
     file,
@@ -76,6 +76,28 @@ const PLACE_BYTES: usize = 12;
 
 /// The bytes of a hash of a transcript.
 const HASH_BYTES: u64 = 64;
+
+impl Curve {
+    /// Returns the curve that a key of circom's tools (`.zkey`) is for. It reads the headers of all sections and the
+    /// modulus of the base field.
+    ///
+    /// The file is mapped into memory, so no program may change it during the call.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the system does not map the file, and [`Error::File`](crate::Error::File) as
+    /// for [`of_zkey_bytes`](Self::of_zkey_bytes).
+    pub fn of_zkey(path: impl AsRef<Path>) -> Result<Self> {
+        file::map(path.as_ref(), Self::of_zkey_bytes)
+    }
+
+    /// Returns the curve that the contents of a `.zkey` file are for.
+    ///
+    /// # Errors
+    /// [`Error::File`](crate::Error::File) if the sections are damaged, or if the modulus is that of another curve.
+    pub fn of_zkey_bytes(bytes: &[u8]) -> Result<Self> {
+        words::curve::<ark_bn254::Fq, ark_bls12_381::Fq>(Sections::new(bytes, &FORMAT)?.cursor(2)?)
+    }
+}
 
 impl<E: CircomCurve> Key<E> {
     /// Reads a key of circom's tools (`.zkey`), with every check.

@@ -150,6 +150,8 @@ fn memory(device: &Device) -> Outcome {
     prover.prove(&witness)?;
     device.sync()?;
     let held = device.stats().bytes_live;
+    let required = Prover::required_bytes(device, &key, ProverConfig::default(), 0)?;
+    expect(&format!("{} bytes of {required} are held: no more", held - before), held - before <= required)?;
     prover.prove_many(vec![&witness; 8])?;
     device.sync()?;
     expect_equal("the bytes that are held after proofs", &device.stats().bytes_live, &held)?;
