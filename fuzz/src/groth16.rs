@@ -2,7 +2,7 @@ use std::str;
 
 use ark_bls12_381::Bls12_381;
 use ark_bn254::Bn254;
-use evariste_groth16::{Check, CircomCurve, Error, Key, R1cs, Result, Witness, snarkjs};
+use evariste_groth16::{Check, CircomCurve, Curve, Error, Key, R1cs, Result, Witness, snarkjs};
 
 pub(crate) const FILES: &[&[u8]] = &[
     include_bytes!("../../crates/groth16/tests/data/multiplier-bn128/circuit.zkey"),
@@ -32,7 +32,9 @@ pub fn circom_files(data: &[u8]) {
 }
 
 fn files<E: CircomCurve>(data: &[u8]) {
+    let curve = read(Curve::of_zkey_bytes(data));
     if let Some(key) = read(Key::<E>::from_zkey_bytes(data, Check::Curve)) {
+        assert_eq!(curve.map(Curve::name), Some(E::NAME));
         assert!(key.public_inputs() < key.variables());
         assert_eq!(key.h_query().len(), key.domain_size());
         for matrix in [key.a(), key.b()] {

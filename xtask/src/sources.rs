@@ -61,8 +61,8 @@ fn rust_files(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
 /// A new backend answers the questions of `DeviceInfo`, and no algorithm knows its name.
 #[test]
 fn algorithms_ask_for_facts_and_not_for_the_backend() {
-    const NO_ALGORITHMS: [&str; 7] =
-        ["backend", "bls24-315", "conformance", "emulator", "evariste", "kernels", "microbench"];
+    const NO_ALGORITHMS: [&str; 8] =
+        ["backend", "bls24-315", "cli", "conformance", "emulator", "evariste", "kernels", "microbench"];
     const NAMES: [&str; 5] = [".id.kind", "Kind::Cpu", "Kind::Cuda", "Kind::Wgpu", ".architecture"];
 
     let mut files = Vec::new();

@@ -43,14 +43,14 @@ pub(crate) fn list() -> Outcome {
 }
 
 fn described(info: &DeviceInfo) -> String {
-    let units = if info.is_processor() { "threads" } else { "units" };
     let memory = info.memory_bytes.map(|bytes| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)));
     let parts = [
         Some(info.name.clone()),
         Some(info.architecture.clone()),
         Some(info.driver.clone()).filter(|driver| !driver.is_empty()),
         memory,
-        (info.parallelism > 0).then(|| format!("{} {units}", info.parallelism)),
+        // The driver of a processor has its number of threads.
+        (!info.is_processor()).then(|| format!("{} units", info.parallelism)),
         info.features.software.then(|| "an emulation".to_owned()),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")

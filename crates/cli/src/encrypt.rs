@@ -13,7 +13,7 @@ use crate::{
     devices,
     exit::Usage,
     files,
-    outcome::{Outcome, milliseconds},
+    outcome::{Outcome, milliseconds, path},
     progress::Items,
 };
 
@@ -65,8 +65,8 @@ fn run(
     let rate = bytes as f64 / 1e9 / elapsed.as_secs_f64();
     let text = format!("{}: {bytes} bytes on {device}, {rate:.2} GB/s\nnonce {nonce}", output.display());
     let json = json!({
-        "input": input,
-        "output": output,
+        "input": path(input),
+        "output": path(output),
         "bytes": bytes,
         "nonce": nonce,
         "device": device.info().id.to_string(),
@@ -82,24 +82,27 @@ fn key(cipher: &Cipher) -> Result<Zeroizing<Vec<u8>>> {
         (None, Some(path)) => ("--key-file", Zeroizing::new(files::text_or_input(path)?)),
         (None, None) => return Err(Usage("a key is missing: --key-file FILE or --key HEX".to_owned()).into()),
     };
-    Ok(Zeroizing::new(from_hex(name, digits.trim())?))
+    from_hex(name, digits.trim())
 }
 
 /// Draws a nonce of GCM or a counter block of CTR.
-fn draw(mode: Mode) -> Result<Vec<u8>> {
-    let mut nonce = vec![0; if mode == Mode::Gcm { 12 } else { 16 }];
+fn draw(mode: Mode) -> Result<Zeroizing<Vec<u8>>> {
+    let mut nonce = Zeroizing::new(vec![0; if mode == Mode::Gcm { 12 } else { 16 }]);
     getrandom::fill(&mut nonce).map_err(|error| anyhow!("the system gives no random numbers: {error}"))?;
     Ok(nonce)
 }
 
-fn from_hex(name: &str, digits: &str) -> Result<Vec<u8>> {
+fn from_hex(name: &str, digits: &str) -> Result<Zeroizing<Vec<u8>>> {
+    // The digits may be secret: no error shows them, and no vector that grows leaves a part of them behind.
+    let wrong = || Usage(format!("{name} is not a text of pairs of hexadecimal digits"));
     let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
     let digit = |byte: u8| char::from(byte).to_digit(16);
-    let byte = |[high, low]: &[u8; 2]| Some((16 * digit(*high)? + digit(*low)?) as u8);
-    let bytes: Option<Vec<u8>> = pairs.iter().map(byte).collect();
-    // The digits may be secret.
-    let wrong = || Usage(format!("{name} is not a text of pairs of hexadecimal digits"));
-    Ok(bytes.filter(|_| rest.is_empty()).ok_or_else(wrong)?)
+    let mut bytes = Zeroizing::new(Vec::with_capacity(pairs.len()));
+    for [high, low] in pairs {
+        let (high, low) = digit(*high).zip(digit(*low)).ok_or_else(wrong)?;
+        bytes.push((16 * high + low) as u8);
+    }
+    if rest.is_empty() { Ok(bytes) } else { Err(wrong().into()) }
 }
 
 fn to_hex(bytes: &[u8]) -> String {

@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, Write},
+    path::Path,
     process::ExitCode,
     time::Duration,
 };
@@ -67,6 +68,11 @@ pub(crate) fn report(error: &Error) {
 pub(crate) fn time(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds < 1.0 { format!("{:.3} ms", 1e3 * seconds) } else { format!("{seconds:.3} s") }
+}
+
+/// A path for programs. What is no Unicode in it is replaced.
+pub(crate) fn path(path: &Path) -> Value {
+    path.to_string_lossy().into()
 }
 
 /// A time for programs.

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashSet,
+    fs,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -19,7 +20,7 @@ use crate::{
     devices,
     exit::{Usage, is_of_device},
     files,
-    outcome::{Outcome, milliseconds, report, time},
+    outcome::{Outcome, milliseconds, path, report, time},
     progress::{Items, Step},
 };
 
@@ -57,7 +58,7 @@ fn jobs(arguments: &Prove) -> Result<Vec<Job>> {
         if proof == public {
             return Err(Usage(format!("--proof and --public are the same file, {}", proof.display())).into());
         }
-        [proof, public].into_iter().try_for_each(|path| files::expect_target(path))?;
+        [proof, public].into_iter().try_for_each(|target| files::expect_target(target))?;
         return Ok(vec![Job { witness: witness.clone(), proof: proof.clone(), public: public.clone() }]);
     };
     let mut stems = HashSet::new();
@@ -78,8 +79,9 @@ fn jobs(arguments: &Prove) -> Result<Vec<Job>> {
         Ok(Job { witness, proof, public })
     };
     let jobs = witnesses.into_iter().map(job).collect::<Result<Vec<_>, _>>()?;
-    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    jobs.iter().try_for_each(|job| files::expect_target(&job.proof).and(files::expect_target(&job.public)))?;
+    if folder.exists() {
+        jobs.iter().try_for_each(|job| files::expect_target(&job.proof).and(files::expect_target(&job.public)))?;
+    }
     Ok(jobs)
 }
 
@@ -92,6 +94,9 @@ fn prove<E: CircomCurve>(arguments: &Prove, device: &Device, jobs: &[Job]) -> Re
         Prover::with_config(device, &key, arguments.choices.config().verify(!arguments.no_verify))?
     };
     let prepared = start.elapsed();
+    if let Some(folder) = &arguments.out_dir {
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    }
     let mut made = Made { total: jobs.len(), prepared, ..Made::default() };
     let progress = Items::new("proving", jobs.len() as u64);
     let start = Instant::now();
@@ -100,14 +105,13 @@ fn prove<E: CircomCurve>(arguments: &Prove, device: &Device, jobs: &[Job]) -> Re
         match claim.map_err(|error| of_witness(error, &job.witness)).and_then(|claim| write(job, &claim)) {
             Ok(()) => made.proofs.push(entry(job)),
             Err(error) => {
-                made.failed.push(json!({ "witness": job.witness, "error": format!("{error:#}") }));
-                let goes_on = arguments.keep_going && !is_of_device(&error);
-                if made.error.is_none() {
-                    made.error = Some(error);
-                } else {
+                made.failed.push(json!({ "witness": path(&job.witness), "error": format!("{error:#}") }));
+                let ends = !arguments.keep_going || is_of_device(&error);
+                if arguments.keep_going {
                     progress.suspend(|| report(&error));
                 }
-                if !goes_on {
+                made.error.get_or_insert(error);
+                if ends {
                     break;
                 }
             }
@@ -116,25 +120,29 @@ fn prove<E: CircomCurve>(arguments: &Prove, device: &Device, jobs: &[Job]) -> Re
     }
     made.proving = start.elapsed();
     drop(progress);
+    if arguments.keep_going {
+        let context = format!("{} of {} witnesses failed, the first of them", made.failed.len(), jobs.len());
+        made.error = made.error.map(|error| error.context(context));
+    }
     Ok(made.outcome(device, E::NAME, jobs))
 }
 
 /// Reads a witness, and checks it if the constraints are there.
-fn read<F: PrimeField>(path: &Path, r1cs: Option<&R1cs<F>>) -> Groth16Result<Witness<F>> {
-    let witness = Witness::from_file(path)?;
+fn read<F: PrimeField>(file: &Path, r1cs: Option<&R1cs<F>>) -> Groth16Result<Witness<F>> {
+    let witness = Witness::from_file(file)?;
     r1cs.map_or(Ok(()), |r1cs| r1cs.check(&witness))?;
     Ok(witness)
 }
 
 /// Names the witness in an error, unless the error names it.
-fn of_witness(error: Groth16Error, path: &Path) -> Error {
-    let path = path.display();
+fn of_witness(error: Groth16Error, file: &Path) -> Error {
+    let file = file.display();
     match error {
         Groth16Error::Io { .. } | Groth16Error::File { .. } => error.into(),
         Groth16Error::Rejected => Error::from(error).context(format!(
-            "{path}: the witness does not satisfy the constraints (--r1cs FILE names the first of them)"
+            "{file}: the witness does not satisfy the constraints (--r1cs FILE names the first of them)"
         )),
-        _ => Error::from(error).context(path.to_string()),
+        _ => Error::from(error).context(file.to_string()),
     }
 }
 
@@ -144,7 +152,7 @@ fn write<E: CircomCurve>(job: &Job, (proof, public): &Claim<E>) -> Result<()> {
 }
 
 fn entry(job: &Job) -> Value {
-    json!({ "witness": job.witness, "proof": job.proof, "public": job.public })
+    json!({ "witness": path(&job.witness), "proof": path(&job.proof), "public": path(&job.public) })
 }
 
 /// The proofs that have been made, and the witnesses that failed.

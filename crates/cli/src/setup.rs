@@ -12,7 +12,7 @@ use crate::{
     arguments::Setup,
     exit::Usage,
     files::{self, Aside},
-    outcome::{Outcome, milliseconds, time},
+    outcome::{Outcome, milliseconds, path, time},
     progress::Step,
 };
 
@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &Setup) -> Result<Outcome> {
     if arguments.zkey == arguments.key {
         return Err(Usage(format!("--zkey and --key are the same file, {}", arguments.key.display())).into());
     }
-    [&arguments.zkey, &arguments.key].into_iter().try_for_each(|path| files::expect_target(path))?;
+    [&arguments.zkey, &arguments.key].into_iter().try_for_each(|target| files::expect_target(target))?;
     match Curve::of_r1cs(&arguments.r1cs)? {
         Curve::Bn254 => setup::<ark_bn254::Bn254>(arguments),
         Curve::Bls12381 => setup::<ark_bls12_381::Bls12_381>(arguments),
@@ -57,8 +57,8 @@ fn setup<E: CircomCurve>(arguments: &Setup) -> Result<Outcome> {
         "constraints": r1cs.constraints(),
         "variables": r1cs.variables(),
         "public_inputs": r1cs.public_inputs(),
-        "zkey": arguments.zkey,
-        "key": arguments.key,
+        "zkey": path(&arguments.zkey),
+        "key": path(&arguments.key),
         "setup_ms": milliseconds(start.elapsed()),
     });
     Ok(Outcome::new(text, json))

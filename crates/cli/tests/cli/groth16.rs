@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::program::{Folder, data};
+use crate::program::{Folder, command, data};
 
 const PROVE: [&str; 5] = ["prove", "--zkey", "circuit.zkey", "--wtns", "witness.wtns"];
 
@@ -168,6 +168,13 @@ fn many_witnesses_have_proofs_by_their_names() {
     }
     assert_eq!(files("good"), 6);
 
+    // Without a key there is no folder, and where a folder stands there is no proof.
+    folder.run(&["prove", "--zkey", "none", "--wtns", "a.wtns", "--out-dir", "no/folder"]).expect(3, &["none"]);
+    assert!(!folder.path("no").exists());
+    fs::create_dir_all(folder.path("taken/a.proof.json")).unwrap();
+    folder.run(&with(&prove, &["taken", "--wtns", "b.wtns", "a.wtns"])).expect(3, &["a.proof.json", "not a file"]);
+    assert_eq!(files("taken"), 1);
+
     // The first error ends it; the proofs before stay.
     let run = folder.run(&with(&prove, &["stopped", "--wtns-list", "list", "--json"]));
     run.expect(1, &["c.wtns: the witness does not satisfy"]);
@@ -175,7 +182,7 @@ fn many_witnesses_have_proofs_by_their_names() {
     assert_eq!(files("stopped"), 4);
 
     let run = folder.run(&with(&prove, &["all", "--wtns-list", "list", "--wtns", "e.wtns", "--keep-going", "--json"]));
-    run.expect(1, &["c.wtns", "missing.wtns"]);
+    run.expect(1, &["c.wtns", "missing.wtns", "2 of 6 witnesses failed"]);
     let json = run.json();
     assert_eq!(json["proofs"].as_array().map(Vec::len), Some(4));
     assert_eq!(json["failed"][1]["witness"], "missing.wtns");
@@ -220,4 +227,22 @@ fn the_bench_times_proofs_that_hold() {
     wtns[last] ^= 1;
     folder.write("witness.wtns", &wtns);
     folder.run(&["bench", "--zkey", "circuit.zkey", "--wtns", "witness.wtns", "--count", "1"]).expect(1, &[]);
+}
+
+/// Names of files are bytes on most systems.
+#[cfg(target_os = "linux")]
+#[test]
+fn names_need_not_be_unicode() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+
+    let folder = circuit("bytes");
+    let name = OsStr::from_bytes(b"\xff.wtns");
+    fs::copy(data("witness.wtns"), folder.0.join(name)).unwrap();
+    let mut prove = command();
+    prove.current_dir(&folder.0).args(["prove", "--json", "--zkey", "circuit.zkey", "--out-dir", "out", "--wtns"]);
+    let output = prove.arg(name).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["proofs"][0]["witness"], "\u{fffd}.wtns");
+    assert!(folder.path("out").join(OsStr::from_bytes(b"\xff.proof.json")).is_file());
 }
