@@ -40,7 +40,7 @@ impl<E: DevicePairing> Prover<E> {
         let elements = (key.variables() + shape.in_b + 4 * key.domain_size()) as u64;
         let scalars = elements * Mont::<E::ScalarField>::BYTES as u64;
         let held = 2 * all.held + h.held + in_g1.held + in_g2.held + matrices.iter().sum::<u64>() + transforms;
-        // The sum over H runs beside the others, which follow each other.
+        // The sum over H runs beside the others. These follow each other, and the digits of all variables stay.
         let proof = scalars + h.call + all.call.max(in_g1.call).max(in_g2.call) + all.call;
         Ok(held + proof * proofs as u64)
     }

@@ -193,7 +193,7 @@ impl<C: MsmCurve> Msm<C> {
         mark: &mut dyn FnMut(Stage) -> Result<()>,
     ) -> Result<()> {
         let keys: &Buffer<u32> = digits[0].borrow();
-        let (queue, secrecy) = (&self.queue, keys.secrecy());
+        let (queue, secrecy) = (&self.queue, Secrecy::of([keys.secrecy(), self.bases.secrecy()]));
         let slices = self.model.slices(&self.config.tuning, keys.len() as u64);
         let adding = self.adding();
         let mut nodes = match self.config.tuning.accumulation {
