@@ -233,8 +233,8 @@ pub(crate) struct Bench {
     /// The witness, from circom
     #[arg(long, value_name = "FILE", requires = "zkey")]
     pub(crate) wtns: Option<PathBuf>,
-    /// Instead of files, a circuit with 2^N constraints over BN254, with a key of the program's own
-    #[arg(long, value_name = "N", conflicts_with = "zkey", value_parser = clap::value_parser!(u32).range(1..=26))]
+    /// Instead of files, a circuit over BN254 with a domain of 2^N, 2^N - 2 constraints, and a key of the program's own
+    #[arg(long, value_name = "N", conflicts_with = "zkey", value_parser = clap::value_parser!(u32).range(2..=26))]
     pub(crate) log_size: Option<u32>,
     /// The proofs that are timed
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]

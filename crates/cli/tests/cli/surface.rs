@@ -33,7 +33,7 @@ fn wrong_arguments_exit_with_2() {
         &["prove", "--zkey", "k", "--wtns", "a/w.wtns", "b/w.wtns", "--out-dir", "o"],
         &["bench"],
         &["bench", "--zkey", "k"],
-        &["bench", "--log-size", "0"],
+        &["bench", "--log-size", "1"],
         &["encrypt", "in", "out"],
         &["decrypt", "--key", "00", "in", "out"],
         &["completions", "tcl"],
