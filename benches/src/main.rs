@@ -35,7 +35,9 @@ use evariste_machine::{
     process,
 };
 
-use algorithms::{ALGORITHMS, aes, plan};
+#[cfg(feature = "all")]
+use algorithms::aes;
+use algorithms::{ALGORITHMS, plan};
 use coverage::Coverage;
 use limits::Limits;
 use progress::Progress;

@@ -9,8 +9,11 @@ use std::collections::{HashMap, HashSet};
 ///
 /// A function is `__device__`, or a template of one, starts in the first column, and ends with a brace there or with its
 /// first line. A function stays if a line outside of functions names it, or a function that stays. So overloads stay
-/// or go together.
+/// or go together. Operators stay, and so does all of a text that pastes names together (`##`).
 pub fn without_unused_functions(text: &str) -> String {
+    if text.contains("##") {
+        return text.to_owned();
+    }
     let blocks = blocks(text);
     let mut by_name: HashMap<&str, Vec<usize>> = HashMap::new();
     for (i, block) in blocks.iter().enumerate() {
@@ -38,6 +41,9 @@ pub fn without_unused_functions(text: &str) -> String {
     }
     kept
 }
+
+/// What may stand before a function's name, with parentheses.
+const ATTRIBUTES: [&str; 4] = ["__launch_bounds__", "__attribute__", "decltype", "alignas"];
 
 /// Some lines of a text.
 struct Block<'a> {
@@ -83,7 +89,13 @@ fn definition(text: &str) -> Option<(&str, usize)> {
     if !signature.starts_with("__device__") {
         return None;
     }
-    let name = words(&signature[..signature.find('(')?]).last()?;
+    let before = &signature[..signature.find('(')?];
+    let name = words(before).last()?;
+    // Operators are called without their names. An attribute has parentheses of its own.
+    let is_plain = before.ends_with(name) && !ATTRIBUTES.contains(&name);
+    if !is_plain || words(before).any(|word| word == "operator") {
+        return None;
+    }
     let first = signature.trim_end();
     if first.ends_with(';') {
         return None;
@@ -96,13 +108,20 @@ fn definition(text: &str) -> Option<(&str, usize)> {
         let line = line_at(text, len);
         len += line.len();
         match line.trim_end() {
-            "}" => return Some((name, len)),
+            "}" if is_balanced(&text[..len]) => return Some((name, len)),
+            "}" => return None,
             // Something else starts: this was no definition.
             other if other.starts_with("__device__") || other.starts_with("extern") => return None,
             _ => (),
         }
     }
     None
+}
+
+/// Whether the conditions of the preprocessor that start in a text also end there.
+fn is_balanced(text: &str) -> bool {
+    let lines = |start: &str| text.lines().filter(|line| line.trim_start().starts_with(start)).count();
+    lines("#if") == lines("#endif")
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -137,6 +156,21 @@ __device__ F never(T a) {
     return a;
 }
 __device__ F by_macro(F a) { return a; }
+__device__ inline F operator^(const F& a, const F& b) { return in_operator(a); }
+__device__ F in_operator(F a) {
+    return a;
+}
+__device__ __launch_bounds__(64) F with_attribute(F a) {
+    return a;
+}
+#if SOME
+__device__ F in_two_ways(F a) {
+    return a;
+#else
+__device__ F in_two_ways(F b) {
+    return b;
+#endif
+}
 #define LONG \\
 __device__ F in_macro(F a) { return a; }
 #if SOME
@@ -159,8 +193,19 @@ extern \"C\" __global__ void kernel(F* out) {
         for name in ["unused(F", "also_unused(F", "never(T"] {
             assert!(!kept.contains(&format!(" {name}")), "{name} stays");
         }
-        let stay =
-            ["inner(const F& a)", "outer(T a)", "by_macro(F a)", "in_macro", "overloaded(F a)", "overloaded(F a, F b)"];
+        let stay = [
+            "operator^(const F& a",
+            "in_operator(F a) {",
+            "with_attribute(F a)",
+            "in_two_ways(F a)",
+            "in_two_ways(F b)",
+            "inner(const F& a)",
+            "outer(T a)",
+            "by_macro(F a)",
+            "in_macro",
+            "overloaded(F a)",
+            "overloaded(F a, F b)",
+        ];
         for name in stay.into_iter().chain(["constant[2]", "declared(F x);", "declared(F x) {"]) {
             assert!(kept.contains(name), "{name} goes");
         }
@@ -174,7 +219,9 @@ extern \"C\" __global__ void kernel(F* out) {
 
     #[test]
     fn texts_without_functions_stay() {
+        let pasted = "#define OP(n) f_##n(1)\n__device__ F f_add(F a) { return a; }\n";
         for text in [
+            pasted,
             "",
             "\n",
             "x",

@@ -79,6 +79,9 @@ fn jobs(arguments: &Prove) -> Result<Vec<Job>> {
         Ok(Job { witness, proof, public })
     };
     let jobs = witnesses.into_iter().map(job).collect::<Result<Vec<_>, _>>()?;
+    if jobs.is_empty() {
+        return Err(Usage("there is no witness to prove".into()).into());
+    }
     if folder.exists() {
         jobs.iter().try_for_each(|job| files::expect_target(&job.proof).and(files::expect_target(&job.public)))?;
     }

@@ -140,7 +140,7 @@ impl<E: DevicePairing> Prover<E> {
     pub fn with_config(queue: impl Into<Queue>, key: &Key<E>, config: ProverConfig) -> Result<Self> {
         let queue = queue.into();
         let side = queue.device().queue()?;
-        let Shape { list, in_b, copies } = Shape::new(key, config);
+        let Shape { list, in_b, copies } = Shape::new(queue.device(), key, config);
         let share = |points: &[E::G1Affine]| -> Vec<E::G1Affine> {
             list.as_ref().map_or_else(|| points.to_vec(), |list| list.iter().map(|&i| points[i as usize]).collect())
         };
@@ -366,7 +366,8 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    pub(crate) fn new<E: DevicePairing>(key: &Key<E>, config: ProverConfig) -> Self {
+    pub(crate) fn new<E: DevicePairing>(device: &Device, key: &Key<E>, config: ProverConfig) -> Self {
+        let buffer_bytes = device.info().limits.buffer_bytes;
         let points = key.b_g1_query.iter().zip(&key.b_g2_query);
         let is_there = |(g1, g2): (&E::G1Affine, &E::G2Affine)| !g1.is_zero() || !g2.is_zero();
         let list: Vec<u32> = (0..).zip(points).filter(|(_, points)| is_there(*points)).map(|(i, _)| i).collect();
@@ -374,7 +375,9 @@ impl Shape {
         let in_b = list.as_ref().map_or(key.variables(), Vec::len);
         let in_g1 = (2 * key.variables() + in_b + key.h_query.len()) * AffinePoint::<E::G1Config>::BYTES;
         let bytes = (in_g1 + in_b * AffinePoint::<E::G2Config>::BYTES) as u64;
-        Self { list, in_b, copies: (config.tables / bytes.max(1)).max(1) }
+        // Plans that share digits have as many points for each: as many as those of G2 have room for.
+        let most = buffer_bytes / (in_b * AffinePoint::<E::G2Config>::BYTES).max(1) as u64;
+        Self { list, in_b, copies: (config.tables / bytes.max(1)).min(most).max(1) }
     }
 }
 

@@ -30,7 +30,7 @@ impl<E: DevicePairing> Prover<E> {
     /// [`Error::Msm`](crate::Error::Msm) if the device has no room for a sum, [`Error::Ntt`](crate::Error::Ntt) if it
     /// has none for a transform.
     pub fn required_bytes(device: &Device, key: &Key<E>, config: ProverConfig, proofs: usize) -> Result<u64> {
-        let shape = Shape::new(key, config);
+        let shape = Shape::new(device, key, config);
         let all = sum::<E::G1Config>(device, key.variables(), shape.copies)?;
         let h = sum::<E::G1Config>(device, key.h_query.len(), shape.copies)?;
         let in_g1 = sum::<E::G1Config>(device, shape.in_b, shape.copies)?;
@@ -48,8 +48,11 @@ impl<E: DevicePairing> Prover<E> {
 
 fn sum<C: MsmCurve>(device: &Device, len: usize, copies: u64) -> Result<Bytes> {
     let all = Msm::<C>::required_bytes(device, len, 1, sum_config::<C>(len, copies, None))?;
-    let held = copies.saturating_mul((len * AffinePoint::<C>::BYTES) as u64);
-    Ok(Bytes { held, call: all.saturating_sub(held) })
+    // Tables may have fewer points than there is room for. Calls then take what is left beside one point for each.
+    let held = copies.saturating_mul((len * AffinePoint::<C>::BYTES) as u64).min(all);
+    let alone = Msm::<C>::required_bytes(device, len, 1, sum_config::<C>(len, 1, None))?;
+    let call = alone.saturating_sub((len * AffinePoint::<C>::BYTES) as u64);
+    Ok(Bytes { held, call: call.max(all - held) })
 }
 
 fn matrix<F: DevicePrimeField>(matrix: &Matrix<F>) -> u64 {

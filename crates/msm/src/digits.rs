@@ -152,6 +152,8 @@ impl<C: MsmCurve> Msm<C> {
             }
             Input::Pinned(_) => unreachable!("scalars of a caller are none"),
         };
+        // As in a sum, all that comes from secret bases is secret.
+        let secrecy = Secrecy::of([secrecy, self.bases.secrecy()]);
         let [keys, values] = match len {
             0 => [self.device().alloc_with(0, secrecy)?, self.device().alloc_with(0, secrecy)?],
             _ => self.sorted_digits(recoding, &mut source, 0, secrecy, &mut |_| Ok(()))?,

@@ -64,8 +64,8 @@ impl fmt::Display for PrecomputedTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PrecomputedTable::None => f.write_str("no multiples"),
-            PrecomputedTable::Tables { copies, window, .. } => {
-                write!(f, "{copies} tables for digits of {window} bits")
+            PrecomputedTable::Tables { copies, window, windows } => {
+                write!(f, "{copies} tables for digits of {window} bits in {windows} windows")
             }
             PrecomputedTable::OddSignedDigits { copies } => write!(f, "{copies} doublings for odd digits"),
             PrecomputedTable::Doublings { copies } => write!(f, "{copies} doublings"),
