@@ -43,7 +43,6 @@ fn verify<E: CircomCurve>(arguments: &Verify, key: &str) -> Result<Outcome> {
             let error = Error::from(error.in_file(proof_path)).context(InvalidProof);
             Ok(Outcome::new("", with_verdict(false)).with_error(Some(error)))
         }
-        Err(error @ Groth16Error::PublicInputs { .. }) => Err(error.in_file(public_path).into()),
         Err(error) => Err(error.in_file(proof_path).into()),
     }
 }
