@@ -5,11 +5,11 @@
 use anyhow::{Error, Result, ensure};
 use ark_bls12_381::Bls12_381;
 use ark_bn254::Bn254;
-use ark_ff::{Field, UniformRand};
+use ark_ff::UniformRand;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use evariste::{
     backend::Kind,
-    groth16::{self, DevicePairing, Key, Prover, ProverConfig, R1cs, Witness, reference},
+    groth16::{self, DevicePairing, Key, Prover, ProverConfig, Witness, reference},
     msm,
 };
 
@@ -45,41 +45,6 @@ fn is_too_large(error: &Error) -> bool {
     }
 }
 
-/// x → x² + i, once less than there are constraints.
-struct Chain<F: Field> {
-    constraints: R1cs<F>,
-    witness: Vec<F>,
-}
-
-impl<F: Field> Chain<F> {
-    /// With the last x public, so that constraints and the rows of public inputs fill a domain of 2^`log_n`.
-    fn new(log_n: u32) -> Result<Self>
-    where
-        F: ark_ff::PrimeField,
-    {
-        let steps = (1usize << log_n) - 3;
-        let mut x = F::from(3u8);
-        // The constant, the last x, the first, and a square for each step.
-        let mut witness = vec![F::ONE, F::ZERO, x];
-        let [mut left, mut right] = [Vec::with_capacity(steps + 1), Vec::with_capacity(steps + 1)];
-        let mut own = vec![(F::ONE, 2)];
-        for step in 0..steps {
-            let square = x.square();
-            left.push(own);
-            right.push(vec![(F::ONE, witness.len())]);
-            own = vec![(F::ONE, witness.len()), (F::from(step as u64 + 1), 0)];
-            witness.push(square);
-            x = square + F::from(step as u64 + 1);
-        }
-        let mut second = left.clone();
-        left.push(own);
-        second.push(vec![(F::ONE, 0)]);
-        right.push(vec![(F::ONE, 1)]);
-        witness[1] = x;
-        Ok(Self { constraints: R1cs::from_arkworks(&[left, second, right], witness.len(), 1)?, witness })
-    }
-}
-
 fn run(session: &mut Session, targets: &[Target], request: &Request) {
     let targets: Vec<_> = targets.iter().filter(|target| !target.device.info().features.software).collect();
     let sizes: Vec<Sizes> =
@@ -107,10 +72,8 @@ fn over<E: DevicePairing>(session: &mut Session, curve: &str, targets: &[&Target
         if let Some(made) = &made {
             return Ok(Clone::clone(made));
         }
-        let chain = Chain::new(log_n)?;
-        let witness = Witness::new(chain.witness)?;
-        chain.constraints.check(&witness)?;
-        Ok(made.insert((Key::insecure(&chain.constraints, &mut StdRng::seed_from_u64(1))?, witness)).clone())
+        let (constraints, witness) = reference::squares(log_n)?;
+        Ok(made.insert((Key::insecure(&constraints, &mut StdRng::seed_from_u64(1))?, witness)).clone())
     };
     let case = |name: &str, device: String, peer, count: usize| Case {
         name: format!("{curve}/{name}"),

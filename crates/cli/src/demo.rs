@@ -97,7 +97,7 @@ fn write(folder: &Path, key: &Key<Bn254>, (proof, public): &Claim<Bn254>) -> Res
         aside.file().write_all(contents).with_context(|| path.display().to_string())?;
         Ok(aside)
     };
-    Aside::finish([
+    Aside::finish(vec![
         aside("circuit.zkey", ZKEY)?,
         aside("witness.wtns", WITNESS)?,
         aside("verification_key.json", &text(snarkjs::write_verifying_key::<Bn254>(key.verifying_key())))?,

@@ -9,6 +9,8 @@ use std::{
 use anyhow::{Context, Result};
 use tempfile::{Builder, NamedTempFile};
 
+use crate::exit::Usage;
+
 /// A file without its name, gone if it does not get it.
 pub(crate) struct Aside {
     file: BufWriter<NamedTempFile>,
@@ -38,9 +40,9 @@ impl Aside {
         &mut self.file
     }
 
-    /// Gives files their names, after the contents of all have reached the disk.
-    pub(crate) fn finish<const N: usize>(files: [Self; N]) -> Result<()> {
-        let mut complete = Vec::with_capacity(N);
+    /// Gives files their names one after the other, after the contents of all have reached the disk.
+    pub(crate) fn finish(files: Vec<Self>) -> Result<()> {
+        let mut complete = Vec::with_capacity(files.len());
         for Aside { file, target } in files {
             let name = || target.display().to_string();
             let file = file.into_inner().map_err(io::IntoInnerError::into_error).with_context(name)?;
@@ -54,18 +56,14 @@ impl Aside {
     }
 }
 
-/// Writes texts, each with a line's end, and gives all of them their names or none.
-pub(crate) fn write<const N: usize>(texts: [(&Path, String); N]) -> Result<()> {
-    let mut files = Vec::with_capacity(N);
-    for (path, text) in texts {
+/// Writes texts, each with a line's end. Files take their names when all are complete.
+pub(crate) fn write(texts: &[(&Path, String)]) -> Result<()> {
+    let aside = |(path, text): &(&Path, String)| -> Result<Aside> {
         let mut aside = Aside::new(path)?;
         writeln!(aside.file(), "{text}").with_context(|| path.display().to_string())?;
-        files.push(aside);
-    }
-    match <[Aside; N]>::try_from(files) {
-        Ok(files) => Aside::finish(files),
-        Err(_) => unreachable!("there is a file for each text"),
-    }
+        Ok(aside)
+    };
+    Aside::finish(texts.iter().map(aside).collect::<Result<_>>()?)
 }
 
 /// Reads a text.
@@ -83,9 +81,13 @@ pub(crate) fn text_or_input(path: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Refuses a target that no file can have, before the work for it.
-pub(crate) fn expect_target(target: &Path) -> Result<()> {
-    resolve(target).map(drop)
+/// Refuses targets that no file can have, or that are one file under two names, before the work for them.
+pub(crate) fn expect_targets(targets: [&Path; 2]) -> Result<()> {
+    let [first, second] = targets;
+    if resolve(first)? == resolve(second)? {
+        return Err(Usage(format!("{} and {} are the same file", first.display(), second.display())).into());
+    }
+    Ok(())
 }
 
 /// Returns the place of the file that a target names, through links.
@@ -96,7 +98,10 @@ fn resolve(target: &Path) -> Result<PathBuf> {
         Ok(found) if found.is_file() => Ok(target.canonicalize().with_context(|| target.display().to_string())?),
         Ok(_) => refuse(io::ErrorKind::InvalidInput, "it is not a file"),
         Err(_) if !is_name => refuse(io::ErrorKind::InvalidInput, "it is not the name of a file"),
-        Err(_) if folder_of(target).is_dir() => Ok(target.to_owned()),
+        Err(_) if folder_of(target).is_dir() => {
+            let folder = folder_of(target).canonicalize().with_context(|| target.display().to_string())?;
+            Ok(folder.join(target.file_name().unwrap_or_default()))
+        }
         Err(_) => refuse(io::ErrorKind::NotFound, "its folder is not there"),
     }
 }

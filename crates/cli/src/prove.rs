@@ -55,10 +55,7 @@ fn jobs(arguments: &Prove) -> Result<Vec<Job>> {
             return Err(Usage(format!("{count} witnesses need --out-dir, a folder for their proofs")).into());
         };
         let (proof, public) = (&arguments.proof, &arguments.public);
-        if proof == public {
-            return Err(Usage(format!("--proof and --public are the same file, {}", proof.display())).into());
-        }
-        [proof, public].into_iter().try_for_each(|target| files::expect_target(target))?;
+        files::expect_targets([proof, public])?;
         return Ok(vec![Job { witness: witness.clone(), proof: proof.clone(), public: public.clone() }]);
     };
     let mut stems = HashSet::new();
@@ -83,7 +80,7 @@ fn jobs(arguments: &Prove) -> Result<Vec<Job>> {
         return Err(Usage("there is no witness to prove".into()).into());
     }
     if folder.exists() {
-        jobs.iter().try_for_each(|job| files::expect_target(&job.proof).and(files::expect_target(&job.public)))?;
+        jobs.iter().try_for_each(|job| files::expect_targets([&job.proof, &job.public]))?;
     }
     Ok(jobs)
 }
@@ -151,7 +148,7 @@ fn of_witness(error: Groth16Error, file: &Path) -> Error {
 
 fn write<E: CircomCurve>(job: &Job, (proof, public): &Claim<E>) -> Result<()> {
     let (proof, public) = (snarkjs::write_proof::<E>(proof), snarkjs::write_public::<E>(public));
-    files::write([(&job.proof, proof), (&job.public, public)])
+    files::write(&[(&job.proof, proof), (&job.public, public)])
 }
 
 fn entry(job: &Job) -> Value {

@@ -24,10 +24,7 @@ pub(crate) fn run(arguments: &Setup) -> Result<Outcome> {
                       tests and benches, add --insecure";
         return Err(Usage(reason.to_owned()).into());
     }
-    if arguments.zkey == arguments.key {
-        return Err(Usage(format!("--zkey and --key are the same file, {}", arguments.key.display())).into());
-    }
-    [&arguments.zkey, &arguments.key].into_iter().try_for_each(|target| files::expect_target(target))?;
+    files::expect_targets([&arguments.zkey, &arguments.key])?;
     match Curve::of_r1cs(&arguments.r1cs)? {
         Curve::Bn254 => setup::<ark_bn254::Bn254>(arguments),
         Curve::Bls12381 => setup::<ark_bls12_381::Bls12_381>(arguments),
@@ -43,7 +40,7 @@ fn setup<E: CircomCurve>(arguments: &Setup) -> Result<Outcome> {
     key.write_zkey(zkey.file()).map_err(|error| error.in_file(&arguments.zkey))?;
     let text = snarkjs::write_verifying_key::<E>(key.verifying_key());
     writeln!(verifying.file(), "{text}").with_context(|| arguments.key.display().to_string())?;
-    Aside::finish([zkey, verifying])?;
+    Aside::finish(vec![zkey, verifying])?;
     drop(step);
     let text = format!(
         "{} and {}: an insecure key for {} constraints, {}",

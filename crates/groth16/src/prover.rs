@@ -2,10 +2,10 @@
 
 mod proofs;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, iter, sync::Arc};
 
 use ark_ec::{AffineRepr, CurveGroup, short_weierstrass::Affine};
-use ark_ff::{FftField, Field, UniformRand};
+use ark_ff::{AdditiveGroup, FftField, Field, UniformRand};
 use ark_groth16::Proof;
 use ark_poly::EvaluationDomain;
 use ark_std::rand::{CryptoRng, RngCore, SeedableRng, rngs::StdRng};
@@ -177,19 +177,15 @@ impl<E: DevicePairing> Prover<E> {
         Ok(prover)
     }
 
-    /// Compiles every kernel, so that no proof waits for that.
+    /// Computes a proof of zeros on the device, so that every kernel is compiled and was launched once, and what has no
+    /// room is refused before a witness comes.
     fn prepare(&self) -> Result<()> {
-        let Parts { ntt, a_query, l_query, b_g1_query, b_g2_query, h_query, .. } = &*self.parts;
-        ntt.transform().prepare()?;
-        ntt.coset(self.parts.shift()).prepare()?;
-        [a_query, l_query, b_g1_query, h_query].into_iter().try_for_each(Msm::prepare)?;
-        Ok(b_g2_query.prepare()?)
-    }
-
-    /// Returns the bytes of device memory that the prover holds between proofs, without its matrices and transforms.
-    pub fn points_bytes(&self) -> u64 {
-        let Parts { a_query, l_query, b_g1_query, b_g2_query, h_query, .. } = &*self.parts;
-        [a_query, l_query, b_g1_query, h_query].map(Msm::bytes).iter().sum::<u64>() + b_g2_query.bytes()
+        let [zero, one] = [E::ScalarField::ZERO, E::ScalarField::ONE];
+        let values = iter::once(one).chain(iter::repeat(zero)).take(self.parts.variables);
+        let UnderWay { b_g2, b_g1, a, l, h, .. } =
+            self.start(&Witness::new(values.collect())?, vec![zero; 2].into())?;
+        [b_g1, a, l, h].into_iter().try_for_each(|sum| sum.wait().map(drop))?;
+        Ok(b_g2.wait().map(drop)?)
     }
 
     /// Returns the device.

@@ -1,7 +1,8 @@
-//! The prover on the host, by arkworks' transforms and sums: what other provers are compared with.
+//! The prover on the host, by arkworks' transforms and sums: what other provers are compared with. A circuit of any size
+//! to compare them with.
 
 use ark_ec::{AffineRepr, CurveGroup, VariableBaseMSM, pairing::Pairing};
-use ark_ff::{FftField, Field};
+use ark_ff::{FftField, Field, PrimeField};
 use ark_groth16::Proof;
 use ark_poly::EvaluationDomain;
 use evariste_backend::author::Wiped;
@@ -10,6 +11,8 @@ use crate::{
     domain,
     error::{Error, Result},
     key::{Key, Quotient},
+    matrix::Rows,
+    r1cs::R1cs,
     witness::Witness,
 };
 
@@ -37,6 +40,31 @@ pub fn prove<E: Pairing>(
         + E::G1::msm_unchecked(&key.h_query, &h)
         + (a * s + b_g1 * r - delta_g1 * (r * s));
     Ok(Proof { a: a.into_affine(), b: b_g2.into_affine(), c: c.into_affine() })
+}
+
+/// Returns as many constraints xᵢ² = xᵢ₊₁ as fit a domain of 2^`log` points, with the last x as the public input, and a
+/// witness. The constant 1 and the public input take two rows. Every variable is in A, and all but two are in B.
+///
+/// # Errors
+/// [`Error::Domain`] if `log` is below 2, or if the field has no such domain.
+pub fn squares<F: PrimeField>(log: u32) -> Result<(R1cs<F>, Witness<F>)> {
+    let largest = domain::largest_log::<F>();
+    if !(2..=largest).contains(&log) {
+        let actual = 1u64.checked_shl(log).unwrap_or(u64::MAX);
+        return Err(Error::Domain { largest: 1 << largest, actual });
+    }
+    let count = (1usize << log) - 2;
+    // The constant 1, the public input, and then all values but the last.
+    let place = |i: usize| if i == count { 1 } else { i + 2 };
+    let rows = |shift: usize| -> Rows<F> { (0..count).map(|i| vec![(F::ONE, place(i + shift))]).collect() };
+    let r1cs = R1cs::from_arkworks(&[rows(0), rows(0), rows(1)], count + 2, 1)?;
+    let mut values = vec![F::ONE; count + 2];
+    let mut x = F::from(2_u64);
+    for i in 0..=count {
+        values[place(i)] = x;
+        x.square_in_place();
+    }
+    Ok((r1cs, Witness::new(values)?))
 }
 
 /// Returns the scalars of the query H.

@@ -19,9 +19,8 @@ use crate::{
     msm_curve::MsmCurve,
     plan::Msm,
     precompute::PrecomputedTable,
-    recode::{Recoding, ScalarForm},
     reduce::Reduction,
-    scalars::{Input, Scalars},
+    scalars::Scalars,
     schedule::Pending,
 };
 
@@ -115,42 +114,26 @@ impl<C: MsmCurve> Msm<C> {
         let scalars = scalars.into();
         let len = scalars.len();
         self.expect_at_most("the scalars, at most one for each base", self.len, len)?;
-        let (queue, input) = (&self.queue, Input::from(scalars));
+        let queue = &self.queue;
         self.ready.wait(queue)?;
-        let bits = self.bits(&input);
+        let bits = self.bits(&scalars.into());
         let window = self.sizes().window(&Shape { len, count: 1, bits });
         let plan = self.whole_plan(window, (len, bits))?;
-        let reductions = self.sizes().reductions(&plan, 1);
-        let sentinel = reductions.iter().map(Reduction::buckets).sum::<u64>() as u32;
-        let recoding = Recoding {
-            len,
-            count: len,
-            points: len,
-            first: 0,
-            bits: plan.window,
-            digits: plan.digits,
-            windows: plan.windows,
-            table: self.precomputed.stride(self.len),
-            sentinel,
-            form: ScalarForm::Montgomery,
-            halve: halves::<C>(&self.config),
-            doublings: self.precomputed.doublings(),
-            rows: plan.windows,
-        };
-        let (mut source, secrecy) = match input {
-            Input::Host(host) => {
+        let sentinel = buckets(&self.sizes().reductions(&plan, 1)) as u32;
+        let recoding = self.recoding(&plan, len, 1, sentinel);
+        let (mut source, secrecy) = match scalars {
+            Scalars::Host(host) => {
                 let uploads = Prefetch::ahead_of(queue, &[len], 1, self.config.secrecy)?;
                 (Pending::Host(uploads, HostData::Slice(host)), self.config.secrecy)
             }
-            Input::Montgomery(view) => {
+            Scalars::Montgomery(view) => {
                 self.device().expect_same("the scalars", view.device())?;
                 (Pending::Montgomery(view), view.secrecy())
             }
-            Input::Canonical(view) => {
+            Scalars::Canonical(view) => {
                 self.device().expect_same("the scalars", view.device())?;
                 (Pending::Canonical(view), view.secrecy())
             }
-            Input::Pinned(_) => unreachable!("scalars of a caller are none"),
         };
         // As in a sum, all that comes from secret bases is secret.
         let secrecy = Secrecy::of([secrecy, self.bases.secrecy()]);
@@ -174,14 +157,20 @@ impl<C: MsmCurve> Msm<C> {
         let queue = &self.queue;
         self.ready.wait(queue)?;
         self.device().expect_same("the digits", digits.keys.device())?;
-        if digits.shared != self.shared() {
+        let refused = || {
             let (expected, actual) = (digits.shared.to_string(), self.shared().to_string());
-            return Err(Error::Digits { expected, actual });
+            Err(Error::Digits { expected, actual })
+        };
+        if digits.shared != self.shared() {
+            return refused();
         }
         let plan = self.whole_plan(digits.plan.window, (digits.len(), digits.bits))?;
         let reductions = self.sizes().reductions(&plan, 1);
-        let buckets = reductions.iter().map(Reduction::buckets).sum::<u64>();
-        debug_assert_eq!(buckets, digits.sentinel.into(), "buckets depend on what plans share");
+        let count = buckets(&reductions);
+        // Kernels count on it: keys are numbers of buckets, or the sentinel.
+        if count != digits.sentinel.into() {
+            return refused();
+        }
         let windows = Windows::new(&plan, self.precomputed, 1);
         let mut sum = PendingSum { parts: Vec::new(), windows };
         if digits.is_empty() {
@@ -189,7 +178,7 @@ impl<C: MsmCurve> Msm<C> {
         }
         digits.ready.wait(queue)?;
         let secrecy = Secrecy::of([digits.secrecy(), self.bases.secrecy()]);
-        let mut buckets: Buffer<Xyzz<C>> = self.device().alloc_with(buckets as usize, secrecy)?;
+        let mut buckets: Buffer<Xyzz<C>> = self.device().alloc_with(count as usize, secrecy)?;
         queue.clear(&mut buckets)?;
         self.accumulate(&plan, [&digits.keys, &digits.values], true, &mut buckets, &mut |_| Ok(()))?;
         for (reduction, points) in reductions.iter().zip(self.reduced(&reductions, &buckets)?) {
@@ -208,6 +197,11 @@ impl<C: MsmCurve> Msm<C> {
     fn whole_plan(&self, window: u32, shape: (usize, u32)) -> Result<MemoryPlan> {
         self.sizes().whole_plan(Budget::new(self.device(), &self.config, self.bases.bytes()), window, shape)
     }
+}
+
+/// The buckets of all classes of digits.
+fn buckets(reductions: &[Reduction]) -> u64 {
+    reductions.iter().map(Reduction::buckets).sum()
 }
 
 impl fmt::Display for Shared {

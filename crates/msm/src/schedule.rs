@@ -153,20 +153,10 @@ impl<C: MsmCurve> Msm<C> {
         queue.clear(&mut buckets)?;
         for piece in pieces {
             let (start, piece) = (piece.start, piece.len());
-            let recoding = Recoding {
-                len: piece * group.len(),
-                count: piece,
-                points: if shared { piece } else { piece * group.len() },
-                first: if shared { start } else { group.start * len + start },
-                bits: plan.window,
-                digits: plan.digits,
-                windows: plan.windows,
-                table: self.precomputed.stride(self.len),
-                sentinel: buckets.len() as u32,
-                form: ScalarForm::Montgomery,
-                halve: halves::<C>(&self.config),
-                doublings: self.precomputed.doublings(),
-                rows: plan.windows * group.len() as u32,
+            let whole = self.recoding(plan, piece, group.len(), buckets.len() as u32);
+            let recoding = match shared {
+                true => Recoding { points: piece, first: start, ..whole },
+                false => Recoding { first: group.start * len + start, ..whole },
             };
             let digits = self.sorted_digits(recoding, &mut source, group.start * len + start, secrecy, mark)?;
             self.accumulate(plan, digits, start == 0, &mut buckets, mark)?;
@@ -180,6 +170,25 @@ impl<C: MsmCurve> Msm<C> {
             }
         }
         self.reduce(plan, &reductions, &buckets, group.len(), mark)
+    }
+
+    /// The recoding of `len` scalars of each of some sums over bases of their own, the first ones.
+    pub(crate) fn recoding(&self, plan: &MemoryPlan, len: usize, sums: usize, sentinel: u32) -> Recoding {
+        Recoding {
+            len: len * sums,
+            count: len,
+            points: len * sums,
+            first: 0,
+            bits: plan.window,
+            digits: plan.digits,
+            windows: plan.windows,
+            table: self.precomputed.stride(self.len),
+            sentinel,
+            form: ScalarForm::Montgomery,
+            halve: halves::<C>(&self.config),
+            doublings: self.precomputed.doublings(),
+            rows: plan.windows * sums as u32,
+        }
     }
 
     /// Adds the points of sorted digits, keys and values, to their buckets; `fresh` buckets start from zero. Digits that

@@ -246,3 +246,15 @@ fn names_need_not_be_unicode() {
     assert_eq!(json["proofs"][0]["witness"], "\u{fffd}.wtns");
     assert!(folder.path("out").join(OsStr::from_bytes(b"\xff.proof.json")).is_file());
 }
+
+/// Two names of one file, and nothing to prove, are refused before the key is read.
+#[test]
+fn two_names_of_one_file_are_refused() {
+    let folder = circuit("names");
+    let same = folder.run(&with(&PROVE, &["--proof", "out.json", "--public", "./out.json"]));
+    same.expect(2, &["are the same file"]);
+    assert!(!folder.path("out.json").exists());
+    fs::write(folder.path("none"), "\n").unwrap();
+    let none = ["prove", "--zkey", "circuit.zkey", "--wtns-list", "none", "--out-dir", "."];
+    folder.run(&none).expect(2, &["no witness"]);
+}

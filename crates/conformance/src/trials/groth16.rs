@@ -15,9 +15,10 @@ use crate::{
     devices::is_emulated,
     expect::{expect, expect_equal, expect_error},
     harness::{DeviceTrials, Outcome},
+    prepared::quietly,
 };
 
-pub(crate) const AREA: Area = Area::new("groth16", add);
+pub(crate) const AREA: Area = Area { prepared: Some(prepared), ..Area::new("groth16", add) };
 
 /// A circuit's files, of `crates/groth16/tests/data`.
 struct Circuit {
@@ -50,6 +51,7 @@ fn add(trials: &mut DeviceTrials<'_>) {
     }
     trials.add("bn254::proofs", |device| proofs::<Bn254>(device, &BN254));
     trials.add("bls12-381::proofs", |device| proofs::<Bls12_381>(device, &BLS12_381));
+    trials.add("bn254::least_circuits", least_circuits);
     trials.add("bn254::many", many);
     trials.add("bn254::misuse", misuse);
     trials.add_alone("bn254::memory", memory);
@@ -86,6 +88,37 @@ fn proofs<E: CircomCurve>(device: &Device, circuits: &[Circuit]) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// Circuits without constraints, without variables but the constant, and with an empty B; and a few squares.
+fn least_circuits(device: &Device) -> Outcome {
+    type F = ark_bn254::Fr;
+    let mut circuits = vec![reference::squares::<F>(2)?, reference::squares::<F>(5)?];
+    for (constraints, public) in [(0, 0), (1, 0), (0, 1), (1, 2)] {
+        let rows = vec![Vec::new(); constraints];
+        let r1cs = R1cs::from_arkworks(&[rows.clone(), rows.clone(), rows], public + 1, public)?;
+        circuits.push((r1cs, Witness::new((1..=public as u64 + 1).map(F::from).collect())?));
+    }
+    for (r1cs, witness) in circuits {
+        let key = Key::<Bn254>::insecure(&r1cs, &mut StdRng::seed_from_u64(3))?;
+        let proof = Prover::new(device, &key)?.prove_with(&witness, &mut StdRng::seed_from_u64(4))?;
+        let rng = &mut StdRng::seed_from_u64(4);
+        let (r, s) = (F::rand(rng), F::rand(rng));
+        let what = format!("the proof of {} constraints, {} public", r1cs.constraints(), r1cs.public_inputs());
+        expect(&what, proof == reference::prove(&key, &witness, r, s)?)?;
+    }
+    Ok(())
+}
+
+/// A new prover has compiled what proofs launch. Devices that the processor emulates take minutes for that.
+fn prepared(device: &Device) -> Outcome {
+    if device.info().features.software {
+        return Ok(());
+    }
+    let circuit = &BN254[1];
+    let (key, witness) = (circuit.key::<Bn254>()?, circuit.witness::<Bn254>()?);
+    let prover = Prover::new(device, &key)?;
+    quietly(device, "a proof", || Ok(prover.prove(&witness).map(drop)?))
 }
 
 /// Many proofs at once, in several threads, on one prover.

@@ -62,6 +62,19 @@ fn the_least_circuits_prove() {
     }
 }
 
+#[test]
+fn squares_satisfy_their_constraints() {
+    for log in [2, 5] {
+        let (r1cs, witness) = reference::squares::<Fr>(log).unwrap();
+        r1cs.check(&witness).unwrap();
+        assert_eq!(Key::<Bn254>::insecure(&r1cs, &mut test_rng()).unwrap().log_domain(), log);
+    }
+    for log in [0, 1, 28, 64, u32::MAX] {
+        let refused = reference::squares::<Fr>(log).unwrap_err();
+        assert!(matches!(refused, Error::Domain { largest, .. } if largest == 1 << 27), "{refused}");
+    }
+}
+
 /// The set-up draws its secrets from the generator that it is given.
 #[test]
 fn keys_differ_by_their_secrets() {
