@@ -2,6 +2,7 @@
 //
 // Comes after the arithmetic of B, whose functions start with b_, and what is rendered from the extension's constants:
 //   F_DEGREE          n
+//   F_IMAGINARY       1 if n = 2 and x^2 = -1
 //   F_LIMBS           32-bit limbs of an element
 //   F_FOLD(low, y)    low[i] += r_i y for all i
 //   F_FROBENIUS(a)    the coefficients of a^q, where q is the size of B
@@ -12,6 +13,10 @@
 // Karatsuba algorithm for efficient implementations", Cryptology ePrint Archive 2006/224; for inverses by the norm,
 // Itoh and Tsujii, "A fast algorithm for computing multiplicative inverses in GF(2^m) using normal bases", Information
 // and Computation 78 (1988).
+//
+// F_PAIR: x^2 = -1 over a base whose sums of two products are reduced once. Both coefficients of a product are such sums, so
+// that there are as many products of limbs as in Karatsuba's way, and no additions. Functions on coefficients in [0, 2p) have
+// the names of those of prime fields: f_mul_lazy and so on.
 
 #if F_LIMBS % 4 == 0
 #define F_ALIGN 16
@@ -91,6 +96,50 @@ __device__ __forceinline__ F f_sub(const F& a, const F& b) {
     return r;
 }
 
+#if F_IMAGINARY && B_MUL_ADD
+#define F_PAIR 1
+
+__device__ __forceinline__ F f_add_lazy(const F& a, const F& b) {
+    return {{b_add_lazy(a.c[0], b.c[0]), b_add_lazy(a.c[1], b.c[1])}};
+}
+
+__device__ __forceinline__ F f_sub_lazy(const F& a, const F& b) {
+    return {{b_sub_lazy(a.c[0], b.c[0]), b_sub_lazy(a.c[1], b.c[1])}};
+}
+
+// From [0, 2p) to [0, p).
+__device__ __forceinline__ F f_reduce(const F& a) {
+    return {{b_reduce(a.c[0]), b_reduce(a.c[1])}};
+}
+
+// Called as products of B are elsewhere.
+#if F_CALLS && F_LIMBS >= 8 * F_DEGREE
+#define F_PRODUCT __noinline__
+#else
+#define F_PRODUCT F_INLINE
+#endif
+
+__device__ F_PRODUCT F f_mul_lazy(F a, F b) {
+    return {{b_mul_add_lazy(a.c[0], b.c[0], b_sub_lazy(b_zero(), a.c[1]), b.c[1]),
+             b_mul_add_lazy(a.c[0], b.c[1], a.c[1], b.c[0])}};
+}
+
+// (a + b i)^2 = (a + b) (a - b) + 2 a b i.
+__device__ F_PRODUCT F f_square_lazy(F a) {
+    return {{b_mul_lazy(b_add_lazy(a.c[0], a.c[1]), b_sub_lazy(a.c[0], a.c[1])),
+             b_mul_lazy(b_add_lazy(a.c[0], a.c[0]), a.c[1])}};
+}
+
+__device__ __forceinline__ F f_mul(const F& a, const F& b) {
+    return f_reduce(f_mul_lazy(a, b));
+}
+
+__device__ __forceinline__ F f_square(const F& a) {
+    return f_reduce(f_square_lazy(a));
+}
+
+#else
+
 // The product of polynomials, then its upper coefficients folded into the lower ones from the highest on. Over bases of
 // more than two limbs Karatsuba's way saves n(n-1)/2 products; over smaller ones its additions cost as much.
 __device__ F_INLINE F f_mul(const F& a, const F& b) {
@@ -138,6 +187,8 @@ __device__ F_INLINE F f_mul(const F& a, const F& b) {
 __device__ F_INLINE F f_square(const F& a) {
     return f_mul(a, a);
 }
+
+#endif // F_PAIR
 
 // a^q: the identity on B.
 __device__ __forceinline__ F f_frobenius(const F& a) {

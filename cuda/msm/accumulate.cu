@@ -11,7 +11,7 @@
 #ifdef M_ADD
 #define BLOCKS 1
 #else
-#define BLOCKS (F_LIMBS <= 8 ? 5 : F_LIMBS <= 12 ? 4 : 2)
+#define BLOCKS (F_LIMBS <= 12 ? 4 : 2)
 #endif
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)

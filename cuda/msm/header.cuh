@@ -17,10 +17,9 @@ __device__ __forceinline__ F x_add(const F& a, const F& b) { return f_add_lazy(a
 __device__ __forceinline__ F x_sub(const F& a, const F& b) { return f_sub_lazy(a, b); }
 __device__ __forceinline__ F x_reduce(const F& a) { return f_reduce(a); }
 
-#if F_TOP < 0x20000000u
+#if F_MUL_ADD
 
-// (a b + c d) / R in [0, 2p) for values up to 2p, which sums of two products allow where 8p fits the limbs: the rows of
-// both, with one reduction.
+// (a b + c d) / R in [0, 2p) for values up to 2p: the rows of both, with one reduction.
 __device__ X_INLINE F x_mul_add(F a, F b, F c, F d) { return f_mul_add_lazy(a, b, c, d); }
 
 // a b - c d.
@@ -39,6 +38,23 @@ __device__ __forceinline__ F x_mul_sub(const F& a, const F& b, const F& c, const
 // Whether a is 0 or p. Nearly always, the lowest limb tells.
 __device__ __forceinline__ bool x_is_zero(const F& a) {
     if (a.l[0] != 0 && a.l[0] != f_modulus(0)) return false;
+    return f_is_zero(f_reduce(a));
+}
+
+#elif F_PAIR
+
+__device__ X_INLINE F x_mul(F a, F b) { return f_mul_lazy(a, b); }
+__device__ X_INLINE F x_square(F a) { return f_square_lazy(a); }
+__device__ __forceinline__ F x_add(const F& a, const F& b) { return f_add_lazy(a, b); }
+__device__ __forceinline__ F x_sub(const F& a, const F& b) { return f_sub_lazy(a, b); }
+__device__ __forceinline__ F x_reduce(const F& a) { return f_reduce(a); }
+__device__ __forceinline__ F x_mul_sub(const F& a, const F& b, const F& c, const F& d) {
+    return x_sub(x_mul(a, b), x_mul(c, d));
+}
+
+// Whether both coefficients are 0 or p. Nearly always, the lowest limb of one tells.
+__device__ __forceinline__ bool x_is_zero(const F& a) {
+    if (a.c[0].l[0] != 0 && a.c[0].l[0] != b_modulus(0)) return false;
     return f_is_zero(f_reduce(a));
 }
 

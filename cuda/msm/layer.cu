@@ -6,6 +6,10 @@
 // Then the sum of i x_i is that of row weighted + r, and 2^log times that of i y_i over row r.
 // Grid: one thread a run. No shared memory.
 
+// The weighted sum stays in memory where both sums and what is added do not fit the registers. Over 16 limbs, the compiler kept
+// everything in memory then, which took three times as long.
+#define IN_MEMORY (F_LIMBS > 8)
+
 extern "C" __global__ void __launch_bounds__(THREADS)
 msm_layer(const Params params, BUFFERS(Xyzz, Xyzz)) {
     wait_for_previous();
@@ -13,7 +17,10 @@ msm_layer(const Params params, BUFFERS(Xyzz, Xyzz)) {
     if (thread >= (size_t)params.rows * params.width) return;
     bool weighted = thread < (size_t)params.weighted * params.width;
     const Xyzz* run = input + (thread << params.log);
+    size_t shift = (size_t)params.weighted * params.width;
+    Xyzz* place = out + thread + shift;
     Xyzz sum = xyzz_infinity(), weighted_sum = xyzz_infinity();
+    if (IN_MEMORY && weighted) x_store(place, weighted_sum);
     // Even steps add x_t to the sum of those from t on, odd ones that to the weighted sum.
     uint32_t half = weighted ? 1 : 0;
 #pragma unroll 1
@@ -21,6 +28,14 @@ msm_layer(const Params params, BUFFERS(Xyzz, Xyzz)) {
         uint32_t t = (at - 1) >> half;
         bool adds = !weighted || at % 2 == 0;
         if (!adds && t == 0) break;
+#if IN_MEMORY
+        Xyzz next = x_add_xyzz(sum, c_load(adds ? run + t : place));
+        if (adds) {
+            sum = next;
+        } else {
+            x_store(place, next);
+        }
+#else
         Xyzz a = adds ? sum : weighted_sum, b = adds ? c_load(run + t) : sum;
         a = x_add_xyzz(a, b);
         if (adds) {
@@ -28,8 +43,8 @@ msm_layer(const Params params, BUFFERS(Xyzz, Xyzz)) {
         } else {
             weighted_sum = a;
         }
+#endif
     }
-    size_t shift = (size_t)params.weighted * params.width;
-    x_store(out + thread + (weighted ? 0 : shift), sum);
-    if (weighted) x_store(out + thread + shift, weighted_sum);
+    x_store(weighted ? out + thread : place, sum);
+    if (!IN_MEMORY && weighted) x_store(place, weighted_sum);
 }

@@ -66,14 +66,19 @@ fn usual(target: &Target, coverage: Coverage) -> Sizes {
 }
 
 fn over<E: DevicePairing>(session: &mut Session, curve: &str, targets: &[&Target], log_n: u32, peers: bool) {
-    // One key for all devices: it takes longer than the rest.
+    // One key for all devices, made by the first: on a host it takes longer than the rest.
     let mut made = None;
     let mut key = || -> Result<(Key<E>, Witness<E::ScalarField>)> {
         if let Some(made) = &made {
             return Ok(Clone::clone(made));
         }
         let (constraints, witness) = reference::squares(log_n)?;
-        Ok(made.insert((Key::insecure(&constraints, &mut StdRng::seed_from_u64(1))?, witness)).clone())
+        let rng = &mut StdRng::seed_from_u64(1);
+        let key = match targets.first() {
+            Some(target) => Key::insecure_on(&target.device, &constraints, rng)?,
+            None => Key::insecure(&constraints, rng)?,
+        };
+        Ok(made.insert((key, witness)).clone())
     };
     let case = |name: &str, device: String, peer, count: usize| Case {
         name: format!("{curve}/{name}"),

@@ -38,6 +38,18 @@ pub trait Element: Send + Sync + 'static {
     fn decode(src: &[u8], dst: &mut [Self::Host]) -> Result<()>;
 }
 
+/// Whether bytes are checked to be elements before they go to a device: [`Queue::upload_bytes`](crate::Queue::upload_bytes).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ByteCheck {
+    /// The host decodes each element, on all cores, as a read does: integers are below the modulus. A point may still
+    /// be off its curve.
+    #[default]
+    Elements,
+    /// Nothing. What operations compute of bytes that are no element is unspecified, but they stay inside their
+    /// buffers. A read refuses them.
+    None,
+}
+
 /// An element that consists of several elements of another type, such as one of an extension field.
 ///
 /// # Safety
@@ -262,6 +274,21 @@ mod tests {
             wrong[index] = 1;
             buffer.write(&wrong).unwrap();
             assert_eq!(buffer.to_vec().unwrap_err(), Error::Undecodable { index: index as u64 });
+            // The same from bytes at an odd address.
+            let mut bytes = vec![0; 1 + wrong.len() * BYTES];
+            bytes[1..].chunks_exact_mut(BYTES).zip(&wrong).for_each(|(bytes, x)| bytes.fill(*x));
+            let refused = device.upload_bytes::<Checked<BYTES>>(&bytes[1..], ByteCheck::Elements).unwrap_err();
+            assert_eq!(refused, Error::Undecodable { index: index as u64 });
+            let unchecked = device.upload_bytes::<Checked<BYTES>>(&bytes[1..], ByteCheck::None).unwrap();
+            assert_eq!(unchecked.view(..index).unwrap().to_vec().unwrap(), host[..index]);
+            bytes[1 + index * BYTES..][..BYTES].fill(host[index]);
+            let checked = device.upload_bytes::<Checked<BYTES>>(&bytes[1..], ByteCheck::Elements).unwrap();
+            assert_eq!(checked.to_vec().unwrap(), host);
+            if BYTES > 1 {
+                let cut = bytes.len() - 2;
+                let refused = device.upload_bytes::<Checked<BYTES>>(&bytes[1..=cut], ByteCheck::None).unwrap_err();
+                assert_eq!(refused, Error::length("the bytes of elements", cut + 1, cut));
+            }
             let start = index.saturating_sub(3);
             let error = buffer.view(start..).unwrap().to_vec().unwrap_err();
             assert_eq!(error, Error::Undecodable { index: index as u64 });

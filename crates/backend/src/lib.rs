@@ -43,7 +43,7 @@ mod view;
 mod wgpu;
 mod zeroize;
 
-pub use buffer::{Buffer, Element};
+pub use buffer::{Buffer, ByteCheck, Element};
 pub use byte_pipeline::BytePipeline;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use cache::CACHE_VARIABLE;

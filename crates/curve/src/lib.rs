@@ -6,6 +6,7 @@
 mod constants;
 mod device_curve;
 mod element;
+mod fixed_base;
 pub mod lanes;
 mod operation;
 pub mod point;
@@ -16,5 +17,6 @@ pub mod source;
 pub use constants::{CurveConstant, CurveError, expect_generator};
 pub use device_curve::DeviceCurve;
 pub use element::{AffinePoint, Jacobian, Xyzz};
+pub use fixed_base::FixedBase;
 pub use point_sum::PointSum;
 pub use points::{PointForm, Points};

@@ -5,13 +5,17 @@
 //! domain of twice the size at its odd points, over δ. Each is a multiple of a generator, by tables of its multiples.
 
 use ark_ec::{
-    CurveGroup,
+    AffineRepr, CurveGroup,
     scalar_mul::{BatchMulPreprocessing, ScalarMul},
+    short_weierstrass::Affine,
 };
 use ark_ff::{Field, UniformRand};
 use ark_groth16::VerifyingKey;
 use ark_poly::EvaluationDomain;
 use ark_std::rand::RngCore;
+use evariste_backend::Queue;
+use evariste_curve::{DeviceCurve, FixedBase};
+use evariste_field::{DevicePrimeField, Mont};
 use rayon::prelude::*;
 
 use crate::{
@@ -38,6 +42,38 @@ impl<E: DevicePairing> Key<E> {
     /// # Errors
     /// [`Error::Domain`](crate::Error::Domain) if the constraints are too many for the field.
     pub fn insecure(r1cs: &R1cs<E::ScalarField>, rng: &mut impl RngCore) -> Result<Self> {
+        let size = domain::size::<E::ScalarField>(r1cs.constraints(), r1cs.public_inputs() + 1)?;
+        let g1 = Multiples::<E::G1>::new(3 * r1cs.variables() + size);
+        let g2 = Multiples::<E::G2>::new(r1cs.variables());
+        Self::from_multiples(r1cs, rng, |scalars| Ok(g1.all(scalars)), |scalars| Ok(g2.all(scalars)))
+    }
+
+    /// Makes the key that [`Key::insecure`] makes, with its points computed on a device; `&device` stands for its
+    /// default queue.
+    ///
+    /// **Such a key is not secure**, as those of [`Key::insecure`] are not. What the secrets become on the device is
+    /// public memory, which is not zeroed.
+    ///
+    /// # Errors
+    /// - [`Error::Domain`](crate::Error::Domain) if the constraints are too many for the field.
+    /// - [`Error::Device`](crate::Error::Device) if the device has no room for the points, if a kernel does not
+    ///   compile, or if the device fails.
+    pub fn insecure_on(queue: impl Into<Queue>, r1cs: &R1cs<E::ScalarField>, rng: &mut impl RngCore) -> Result<Self> {
+        let queue = queue.into();
+        let g1 = FixedBase::<E::G1Config>::new(&queue, E::G1Affine::generator())?;
+        let g2 = FixedBase::<E::G2Config>::new(&queue, E::G2Affine::generator())?;
+        let (g1, g2) =
+            (|scalars: &[_]| multiples(&queue, &g1, scalars), |scalars: &[_]| multiples(&queue, &g2, scalars));
+        Self::from_multiples(r1cs, rng, g1, g2)
+    }
+
+    /// The key, with functions that multiply the generators of both groups.
+    fn from_multiples(
+        r1cs: &R1cs<E::ScalarField>,
+        rng: &mut impl RngCore,
+        g1: impl Fn(&[E::ScalarField]) -> Result<Vec<E::G1Affine>>,
+        g2: impl Fn(&[E::ScalarField]) -> Result<Vec<E::G2Affine>>,
+    ) -> Result<Self> {
         let inputs = r1cs.public_inputs() + 1;
         let size = domain::size::<E::ScalarField>(r1cs.constraints(), inputs)?;
         let log_domain = size.ilog2();
@@ -65,29 +101,40 @@ impl<E: DevicePairing> Key<E> {
         let h: Vec<_> = twice.evaluate_all_lagrange_coefficients(tau);
         let h: Vec<_> = h.into_iter().skip(1).step_by(2).map(|value| value * delta.inverse).collect();
 
-        let g1 = Multiples::<E::G1>::new(3 * width + size);
-        let g2 = Multiples::<E::G2>::new(width);
+        let in_g1 = |scalar| (E::G1Affine::generator() * scalar).into_affine();
+        let in_g2 = |scalar| (E::G2Affine::generator() * scalar).into_affine();
         Ok(Self {
             verifying_key: VerifyingKey {
-                alpha_g1: g1.one(alpha),
-                beta_g2: g2.one(beta),
-                gamma_g2: g2.one(gamma.value),
-                delta_g2: g2.one(delta.value),
-                gamma_abc_g1: g1.all(&public),
+                alpha_g1: in_g1(alpha),
+                beta_g2: in_g2(beta),
+                gamma_g2: in_g2(gamma.value),
+                delta_g2: in_g2(delta.value),
+                gamma_abc_g1: g1(&public)?,
             },
-            beta_g1: g1.one(beta),
-            delta_g1: g1.one(delta.value),
-            a_query: g1.all(&a_tau),
-            b_g1_query: g1.all(&b_tau),
-            b_g2_query: g2.all(&b_tau),
-            h_query: g1.all(&h),
-            l_query: g1.all(&l),
+            beta_g1: in_g1(beta),
+            delta_g1: in_g1(delta.value),
+            a_query: g1(&a_tau)?,
+            b_g1_query: g1(&b_tau)?,
+            b_g2_query: g2(&b_tau)?,
+            h_query: g1(&h)?,
+            l_query: g1(&l)?,
             a,
             b,
             log_domain,
             quotient: Quotient::Circom,
         })
     }
+}
+
+/// Multiples of a point on a device.
+fn multiples<C: DeviceCurve<ScalarField: DevicePrimeField>>(
+    queue: &Queue,
+    point: &FixedBase<C>,
+    scalars: &[C::ScalarField],
+) -> Result<Vec<Affine<C>>> {
+    let mut out = queue.device().alloc(scalars.len())?;
+    point.mul(&queue.upload::<Mont<C::ScalarField>>(scalars)?, &mut out)?;
+    Ok(queue.read(&out)?)
 }
 
 /// A random number that is not 0.
@@ -123,10 +170,6 @@ impl<G: CurveGroup> Multiples<G> {
     /// Makes tables for about so many multiples.
     fn new(count: usize) -> Self {
         Self(BatchMulPreprocessing::new(G::generator(), count))
-    }
-
-    fn one(&self, scalar: G::ScalarField) -> G::Affine {
-        (G::generator() * scalar).into_affine()
     }
 
     fn all(&self, scalars: &[G::ScalarField]) -> Vec<G::Affine> {

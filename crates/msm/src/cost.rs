@@ -17,8 +17,12 @@ const LANES_PER_UNIT: u32 = 512;
 /// Slices for each of these threads at most: more level out their times, but leave more ends to join.
 const SLICES_PER_LANE: u32 = 3;
 
-/// Points of a slice, before there are more slices than lanes.
-const SLICE: u64 = 256;
+/// Points of a slice, before there are more slices than lanes, over a field of up to [`AFFINE_LIMBS`] limbs. On an H200,
+/// 2^20 points of BN254 G1 took 0.97 of the time that they took with twice as many.
+const SLICE: u64 = 128;
+
+/// The same over longer fields, where ends take longer to join: half as many points took 1.01 of the time with G2.
+const LONG_SLICE: u64 = 256;
 
 /// Most slices.
 pub(crate) const MAX_SLICES: u32 = 1 << 24;
@@ -86,11 +90,12 @@ impl CostModel {
         Self { lanes, gpu, additions, full: if in_lanes && !gpu { LANES_FULL } else { FULL } }
     }
 
-    /// The division of `pairs` pairs among threads.
-    pub(crate) fn slices(&self, tuning: &Tuning, pairs: u64) -> Slices {
+    /// The division of `pairs` pairs among threads, over a field of `limbs` limbs.
+    pub(crate) fn slices(&self, tuning: &Tuning, limbs: usize, pairs: u64) -> Slices {
         let least = if self.gpu { LEAST_SLICE } else { CPU_LEAST_SLICE };
         let most = u64::from(self.lanes) * u64::from(if self.gpu { SLICES_PER_LANE } else { 1 });
-        let count = (pairs / SLICE).clamp(self.lanes.into(), most) as u32;
+        let slice = if limbs as u64 > AFFINE_LIMBS { LONG_SLICE } else { SLICE };
+        let count = (pairs / slice).clamp(self.lanes.into(), most) as u32;
         let needed = pairs.div_ceil(self.additions).min(u64::from(MAX_SLICES)) as u32;
         Slices {
             count: tuning.slices.unwrap_or(count).max(needed).clamp(1, MAX_SLICES),
@@ -276,7 +281,7 @@ mod tests {
     fn slices_and_pairs_are_added_in_32_bits() {
         let model = CostModel { lanes: 1, gpu: true, additions: u64::MAX, full: FULL };
         for least in [1, u32::MAX] {
-            let slices = model.slices(&Tuning::default().min_slice(least), 10);
+            let slices = model.slices(&Tuning::default().min_slice(least), 8, 10);
             assert!(u64::from(slices.least) + MAX_PAIRS <= 1 << 32, "{slices:?}");
         }
     }

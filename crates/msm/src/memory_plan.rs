@@ -98,7 +98,7 @@ impl<C: MsmCurve> Sizes<'_, C> {
         let pairs = piece * group * plan.digits as usize;
         let reductions = self.reductions(plan, group);
         let buckets = reductions.iter().map(Reduction::buckets).sum();
-        let slices = self.model.slices(&self.config.tuning, pairs as u64).count;
+        let slices = self.model.slices(&self.config.tuning, C::BaseField::LIMBS, pairs as u64).count;
         let upload = (piece * group) as u64 * scalar_bytes::<C::ScalarField>();
         // Of several pieces, two are there at once, throughout.
         let (upload, uploads) = if plan.in_pieces { (0, 2 * upload) } else { (upload, 0) };
@@ -123,7 +123,9 @@ impl<C: MsmCurve> Sizes<'_, C> {
         let reductions = self.reductions(plan, plan.group);
         let buckets: u64 = reductions.iter().map(Reduction::buckets).sum();
         let nodes = match self.config.tuning.accumulation {
-            Accumulation::Balanced => 2 * u64::from(self.model.slices(&self.config.tuning, pairs).count),
+            Accumulation::Balanced => {
+                2 * u64::from(self.model.slices(&self.config.tuning, C::BaseField::LIMBS, pairs).count)
+            }
             Accumulation::WholeBuckets | Accumulation::PerBucket => 0,
         };
         let reduced = reductions.iter().map(Reduction::largest).max().unwrap_or(0);

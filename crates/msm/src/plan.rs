@@ -5,7 +5,7 @@ use ark_ec::{
     short_weierstrass::{Affine, Projective},
 };
 use evariste_backend::{
-    Buffer, Device, Error as DeviceError, Event, HostBuffer, Queue, Secrecy, View, ViewMut,
+    Buffer, Device, Error as DeviceError, Event, HostBuffer, Queue, View,
     author::{KernelSpec, Ready, Wiped},
 };
 use evariste_curve::{AffinePoint, expect_generator, point::affine_is_infinity};
@@ -128,7 +128,11 @@ impl<C: MsmCurve> Msm<C> {
         config: MsmConfig,
     ) -> Result<Self> {
         expect_bases(bases, &config)?;
-        Self::build(queue, kernels, (bases.len(), Secrecy::Public), config, |table| Ok(queue.write(table, bases)?))
+        Self::build(queue, kernels, bases.len(), config, |copies| {
+            let mut table = queue.device().alloc(bases.len() * copies)?;
+            queue.write(table.view_mut(..bases.len())?, bases)?;
+            Ok(table)
+        })
     }
 
     /// Makes a plan for bases on the device, which it copies on its queue; `&device` stands for its default queue.
@@ -148,15 +152,54 @@ impl<C: MsmCurve> Msm<C> {
             expect_bases(&Wiped::from(queue.read(bases)?), &config)?;
         }
         let kernels = Arc::new(Kernels::new(device, extra_kernels::<C>(&config))?);
-        Self::build(&queue, kernels, (bases.len(), bases.secrecy()), config, |table| Ok(queue.copy(bases, table)?))
+        Self::build(&queue, kernels, bases.len(), config, |copies| copied(&queue, bases, copies))
     }
 
+    /// Makes a plan for bases on the device, which it keeps: without multiples, there is no second copy of them.
+    /// `&device` stands for its default queue.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), evariste_msm::Error> {
+    /// # use ark_bls12_381::{Fr, G1Affine, g1};
+    /// # use ark_ec::AffineRepr;
+    /// # use evariste_backend::{ByteCheck, Device, Element};
+    /// # use evariste_curve::AffinePoint;
+    /// use evariste_msm::{Msm, MsmConfig};
+    ///
+    /// // The bytes of a file whose points have the device's form.
+    /// # let mut bytes = vec![0; 2 * 96];
+    /// # AffinePoint::<g1::Config>::encode(&[G1Affine::generator(); 2], &mut bytes);
+    /// let device = Device::best()?;
+    /// let bases = device.upload_bytes::<AffinePoint<g1::Config>>(&bytes, ByteCheck::Elements)?;
+    /// let msm = Msm::with_bases(&device, bases, MsmConfig::default().check(true))?;
+    /// assert_eq!(msm.msm(&[Fr::from(1u8), Fr::from(2u8)])?, G1Affine::generator() * Fr::from(3u8));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Fails under the conditions of [`Msm::from_buffer`].
+    pub fn with_bases(queue: impl Into<Queue>, bases: Buffer<AffinePoint<C>>, config: MsmConfig) -> Result<Self> {
+        let queue = queue.into();
+        let device = queue.device();
+        device.expect_same("the bases", bases.device())?;
+        if config.check || config.infinity == Infinity::Refused {
+            expect_bases(&Wiped::from(queue.read(&bases)?), &config)?;
+        }
+        let kernels = Arc::new(Kernels::new(device, extra_kernels::<C>(&config))?);
+        Self::build(&queue, kernels, bases.len(), config, |copies| match copies {
+            1 => Ok(bases),
+            _ => copied(&queue, bases.as_view(), copies),
+        })
+    }
+
+    /// `bases` makes room for so many points for each base, with the bases first.
     fn build(
         queue: &Queue,
         kernels: Arc<Kernels<C>>,
-        (len, secrecy): (usize, Secrecy),
+        len: usize,
         config: MsmConfig,
-        fill: impl FnOnce(ViewMut<'_, AffinePoint<C>>) -> Result<()>,
+        bases: impl FnOnce(usize) -> Result<Buffer<AffinePoint<C>>>,
     ) -> Result<Self> {
         let device = queue.device();
         check_config::<C>(&config)?;
@@ -166,8 +209,7 @@ impl<C: MsmCurve> Msm<C> {
         let model = cost_model::<C>(device, &config);
         let precomputed = precomputed::<C>(device, &model, &kernels.sort, &config, len)?;
         let copies = precomputed.copies() as usize;
-        let mut bases = device.alloc_with(len * copies, secrecy)?;
-        fill(bases.view_mut(..len)?)?;
+        let mut bases = bases(copies)?;
         if len > 0 && copies > 1 {
             let times =
                 if let PrecomputedTable::Tables { window, windows, .. } = precomputed { window * windows } else { 1 };
@@ -468,6 +510,17 @@ fn check_config<C: MsmCurve>(config: &MsmConfig) -> Result<()> {
     check("the levels of affine additions", config.tuning.affine_levels, 0, MAX_LEVELS)?;
     check("the buckets of a layer", config.tuning.log_reduction_run, 1, MAX_WINDOW)?;
     check("the elements of the last step", config.tuning.log_final_row, 0, MAX_WINDOW)
+}
+
+/// A table with so many points for each base, the bases first.
+fn copied<C: MsmCurve>(
+    queue: &Queue,
+    bases: View<'_, AffinePoint<C>>,
+    copies: usize,
+) -> Result<Buffer<AffinePoint<C>>> {
+    let mut table = queue.device().alloc_with(bases.len() * copies, bases.secrecy())?;
+    queue.copy(bases, table.view_mut(..bases.len())?)?;
+    Ok(table)
 }
 
 /// Refuses bases as the configuration says.

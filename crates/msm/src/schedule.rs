@@ -6,7 +6,7 @@ use ark_ec::short_weierstrass::Projective;
 use ark_ff::Zero;
 use evariste_backend::{Buffer, Error as DeviceError, HostData, Prefetch, Secrecy, View, author::Wiped};
 use evariste_curve::Xyzz;
-use evariste_field::{Canonical, DevicePrimeField, Mont};
+use evariste_field::{Canonical, DeviceField, DevicePrimeField, Mont};
 
 use crate::{
     accumulate::{List, Nodes, Way},
@@ -203,7 +203,7 @@ impl<C: MsmCurve> Msm<C> {
     ) -> Result<()> {
         let keys: &Buffer<u32> = digits[0].borrow();
         let (queue, secrecy) = (&self.queue, Secrecy::of([keys.secrecy(), self.bases.secrecy()]));
-        let slices = self.model.slices(&self.config.tuning, keys.len() as u64);
+        let slices = self.model.slices(&self.config.tuning, C::BaseField::LIMBS, keys.len() as u64);
         let adding = self.adding();
         let mut nodes = match self.config.tuning.accumulation {
             Accumulation::Balanced => Some(Nodes::new(self.device(), slices.count, secrecy)?),

@@ -16,7 +16,7 @@ use crate::{
     decompress::{
         encoding::EncodingLayout,
         parse::{PointsParams, points_spec, program},
-        subgroup::{Subgroup, subgroup_spec},
+        subgroup::subgroup_spec,
     },
     error::{Error, PointError, Result},
     kernel::{Loaded, checked_len, launch_len, parts},
@@ -26,6 +26,7 @@ use crate::{
 };
 
 pub use encoding::Encoding;
+pub(crate) use subgroup::Subgroup;
 
 /// The check of a point besides its encoding and the curve's equation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -54,7 +55,7 @@ impl DecompressConfig {
     }
 }
 
-/// The indices of invalid encodings, each with the reason.
+/// The indices of invalid encodings or points, each with the reason.
 pub type Invalid = Vec<(usize, PointError)>;
 
 /// Decompresses points of a curve on one device. Compressed encodings become affine points in Montgomery form as
@@ -251,18 +252,8 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
             // refers to its own slots, constants and digits alone, and a hash gives places in its table for any
             // element.
             unsafe { inner.points.kernel.launch(queue, groups, &params, &mut args)? };
-            let Some(subgroup) = &inner.subgroup else { continue };
-            for params in subgroup.launches(params.len) {
-                let args = &mut [
-                    Arg::read(&subgroup.scalar),
-                    Arg::read(&subgroup.ends),
-                    Arg::write(&mut out),
-                    Arg::write(&mut status),
-                    Arg::write(&mut sums),
-                ];
-                // SAFETY: there are `len` points and statuses, a scalar of `bits` digits and both ends. There are `len`
-                // multiples if one launch does not do all digits, else none are touched.
-                unsafe { subgroup.kernel.launch(queue, groups, &params, args)? };
+            if let Some(subgroup) = &inner.subgroup {
+                subgroup.run(queue, &mut out, &mut status, &mut sums)?;
             }
         }
         Ok(())
@@ -318,10 +309,14 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
         let (mut points, mut status) = (queue.device().alloc(len)?, queue.device().alloc::<u32>(len)?);
         queue.write(&mut encodings, bytes)?;
         self.decompress(&encodings, &mut points, &mut status)?;
-        let status = queue.read(&status)?;
-        let invalid = status.iter().enumerate().filter_map(|(i, status)| Some((i, PointError::from_status(*status)?)));
-        Ok((points, invalid.collect()))
+        let invalid = invalid(&queue.read(&status)?);
+        Ok((points, invalid))
     }
+}
+
+/// The indices of statuses that are not 0, each with its reason.
+pub(crate) fn invalid(status: &[u32]) -> Invalid {
+    status.iter().enumerate().filter_map(|(i, status)| Some((i, PointError::from_status(*status)?))).collect()
 }
 
 /// Points that a CPU thread takes at a time.

@@ -78,7 +78,7 @@ pub enum Error {
     },
 }
 
-/// The reason why an encoding is invalid.
+/// The reason why an encoding or a point is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum PointError {
@@ -88,8 +88,8 @@ pub enum PointError {
     /// A coefficient of the coordinate is not below p.
     #[error("the coordinate is not in canonical form")]
     NotCanonical,
-    /// No point has this x.
-    #[error("there is no point with this x on the curve")]
+    /// No point of the curve has this x, or not this y.
+    #[error("the point is not on the curve")]
     NotOnCurve,
     /// The point is not in the subgroup of prime order.
     #[error("the point is not in the subgroup")]
@@ -97,7 +97,8 @@ pub enum PointError {
 }
 
 impl PointError {
-    /// Reads a status of [`Decompress::decompress`](crate::Decompress::decompress); `None` for a valid point.
+    /// Reads a status of [`Decompress::decompress`](crate::Decompress::decompress) or
+    /// [`PointCheck::check`](crate::PointCheck::check); `None` for a valid point.
     pub fn from_status(status: u32) -> Option<Self> {
         match status {
             0 => None,

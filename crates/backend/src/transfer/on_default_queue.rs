@@ -1,7 +1,7 @@
 //! Copies on the default queue of a device.
 
 use crate::{
-    buffer::{Buffer, Element},
+    buffer::{Buffer, ByteCheck, Element},
     device::Device,
     error::Result,
     host::{HostBuffer, Pending},
@@ -46,6 +46,15 @@ impl Device {
     /// - [`Error::Lost`](crate::Error::Lost) if the device is lost.
     pub fn upload_with<T: Element>(&self, host: &[T::Host], secrecy: Secrecy) -> Result<Buffer<T>> {
         self.default_queue().upload_with(host, secrecy)
+    }
+
+    /// Makes a public buffer of elements that are in the device's form already:
+    /// [`Queue::upload_bytes`](crate::Queue::upload_bytes) on the default queue.
+    ///
+    /// # Errors
+    /// Fails under the conditions of [`Queue::upload_bytes`](crate::Queue::upload_bytes).
+    pub fn upload_bytes<T: Element>(&self, bytes: &[u8], check: ByteCheck) -> Result<Buffer<T>> {
+        self.default_queue().upload_bytes(bytes, check, Secrecy::Public)
     }
 }
 

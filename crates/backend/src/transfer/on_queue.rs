@@ -1,7 +1,9 @@
 //! Copies on a queue.
 
+use std::ops::Range;
+
 use crate::{
-    buffer::{Buffer, Element, chunk_len},
+    buffer::{Buffer, ByteCheck, Element, chunk_len, decode},
     device::Device,
     error::{Error, Result},
     handles::Event,
@@ -13,6 +15,7 @@ use crate::{
     span::Owner,
     transfer::Download,
     view::{View, ViewMut, byte_range, covered, expect_columns},
+    zeroize::Wiped,
 };
 
 /// Copies on this queue. [`Buffer`] and its views copy on the default queue.
@@ -41,6 +44,55 @@ impl Queue {
         let mut buffer = self.device().alloc_with(host.len(), secrecy)?;
         self.write(&mut buffer, host)?;
         Ok(buffer)
+    }
+
+    /// Makes a buffer of elements that are in the device's form already, as [`Element`] describes it for each type:
+    /// those of a file, say, which no host type has to be made of. `bytes` may have any alignment.
+    ///
+    /// # Errors
+    /// - [`Error::Length`] if `bytes` are not whole elements of [`Element::BYTES`] bytes.
+    /// - [`Error::Undecodable`] with [`ByteCheck::Elements`] and the index of the first element that is none.
+    /// - [`Error::TooLarge`] if a buffer cannot have that many elements
+    ///   ([`Limits::buffer_bytes`](crate::Limits::buffer_bytes)).
+    /// - [`Error::OutOfMemory`] if there is no memory for the buffer, for staging, or for what is checked.
+    /// - [`Error::Driver`] if a call of the driver fails.
+    /// - [`Error::Lost`] if the device is lost.
+    pub fn upload_bytes<T: Element>(&self, bytes: &[u8], check: ByteCheck, secrecy: Secrecy) -> Result<Buffer<T>> {
+        let len = bytes.len() / T::BYTES;
+        if !bytes.len().is_multiple_of(T::BYTES) {
+            let expected = bytes.len().next_multiple_of(T::BYTES);
+            return Err(Error::length("the bytes of elements", expected, bytes.len()));
+        }
+        let mut buffer = self.device().alloc_with(len, secrecy)?;
+        let mut decoded: Wiped<T::Host> = Wiped::default();
+        self.write_encoded(buffer.as_view_mut(), len, |elements, encoded| {
+            let first = elements.start;
+            let bytes = &bytes[first * T::BYTES..elements.end * T::BYTES];
+            let chunk = chunk_len::<T>(elements.len()) * T::BYTES;
+            parallel::chunks(encoded, chunk, &|i, encoded| {
+                encoded.copy_from_slice(&bytes[i * chunk..][..encoded.len()]);
+            });
+            if check == ByteCheck::None {
+                return Ok(());
+            }
+            // Of the copy, which is aligned, and which is what the device gets.
+            if decoded.len() < elements.len() {
+                let more = elements.len() - decoded.len();
+                decoded
+                    .try_reserve_exact(more)
+                    .map_err(|_| self.no_room_to_decode(elements.len() * size_of::<T::Host>()))?;
+                decoded.resize(elements.len(), T::Host::default());
+            }
+            match decode::<T>(encoded, &mut decoded[..elements.len()]) {
+                Err(Error::Undecodable { index }) => Err(Error::Undecodable { index: first as u64 + index }),
+                outcome => outcome,
+            }
+        })?;
+        Ok(buffer)
+    }
+
+    fn no_room_to_decode(&self, bytes: usize) -> Error {
+        Error::OutOfMemory { device: self.device().info().id, requested: bytes as u64, available: None }
     }
 
     /// Copies all elements of `source` to the host and returns them. This waits for earlier work of the queue, and for
@@ -99,12 +151,28 @@ impl Queue {
     ///
     /// A first part may be written then.
     pub fn write<'a, T: Element>(&self, target: impl Into<ViewMut<'a, T>>, host: &[T::Host]) -> Result<()> {
-        let mut target = target.into();
+        self.write_encoded(target.into(), host.len(), |elements, encoded| {
+            let (piece, chunk) = (&host[elements], chunk_len::<T>(encoded.len() / T::BYTES));
+            parallel::chunks(encoded, chunk * T::BYTES, &|i, encoded| {
+                T::encode(&piece[i * chunk..][..encoded.len() / T::BYTES], encoded);
+            });
+            Ok(())
+        })
+    }
+
+    /// Writes `len` elements, all of `target`, which `encode` writes to staging memory, some at a time and in order.
+    fn write_encoded<T: Element>(
+        &self,
+        mut target: ViewMut<'_, T>,
+        len: usize,
+        mut encode: impl FnMut(Range<usize>, &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
         self.expect_own("the target of a write", target.device())?;
-        target.expect_len("the target of a write", host.len())?;
+        target.expect_len("the target of a write", len)?;
         let (backend, step) = (self.device().backend(), target.as_view().staging_len());
-        for (piece, at) in host.chunks(step).zip((target.start()..).step_by(step)) {
-            let bytes = byte_range::<T>(at, piece.len());
+        for first in (0..len).step_by(step) {
+            let elements = first..len.min(first + step);
+            let bytes = byte_range::<T>(target.start() + first, elements.len());
             let covered = covered(target.memory(), &bytes);
             let (view, len) = (target.as_view(), covered.end - covered.start);
             let mut staging = if covered == bytes {
@@ -117,11 +185,7 @@ impl Queue {
                 pending.of(len as usize, backend.info().id).wait()?
             };
             let skip = (bytes.start - covered.start) as usize;
-            let encoded = &mut staging[skip..][..(bytes.end - bytes.start) as usize];
-            let chunk = chunk_len::<T>(piece.len());
-            parallel::chunks(encoded, chunk * T::BYTES, &|i, encoded| {
-                T::encode(&piece[i * chunk..][..encoded.len() / T::BYTES], encoded);
-            });
+            encode(elements, &mut staging[skip..][..(bytes.end - bytes.start) as usize])?;
             drop(backend.write(self.handle(), target.span_mut_of(&covered), staging)?);
         }
         Ok(())

@@ -8,10 +8,11 @@ use ark_ec::{
     AffineRepr, CurveGroup, PrimeGroup,
     short_weierstrass::{Affine, Projective},
 };
-use ark_ff::{AdditiveGroup, Field, UniformRand, Zero};
+use ark_ff::{AdditiveGroup, Field, PrimeField, UniformRand, Zero};
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
-use evariste::backend::{Buffer, Device, Element, Error, author::KernelSpec};
-use evariste::curve::{AffinePoint, DeviceCurve, Jacobian, PointForm, PointSum, Points, Xyzz};
+use evariste::backend::{Buffer, Device, Element, Error, Secrecy, author::KernelSpec};
+use evariste::curve::{AffinePoint, DeviceCurve, FixedBase, Jacobian, PointForm, PointSum, Points, Xyzz};
+use evariste::field::{DevicePrimeField, Mont};
 use evariste::primitives::{SegmentedSum, reference};
 use evariste_microbench::{ADDITIONS, AddChain};
 
@@ -50,6 +51,8 @@ fn add(trials: &mut DeviceTrials<'_>) {
     trials.add("through-origin::every_pair", every_pair::<curves::ThroughOrigin>);
     trials.add("even-order::every_pair", every_pair::<curves::EvenOrder>);
     trials.add("bn254-g1::lengths", lengths::<ark_bn254::g1::Config>);
+    trials.add("bls12-381-g1::fixed_base", fixed_base::<ark_bls12_381::g1::Config>);
+    trials.add("bn254-g2::fixed_base", fixed_base::<ark_bn254::g2::Config>);
     trials.add("long_points", loops::long_points);
     trials.add("misuse", misuse);
 }
@@ -63,6 +66,8 @@ const KERNELS: &[KernelGroup] = &[KernelGroup {
             kernels::<ark_bn254::g2::Config>(),
             kernels::<curves::P256>(),
             kernels::<curves::EvenOrder>(),
+            FixedBase::<ark_bls12_381::g1::Config>::kernels(),
+            FixedBase::<ark_bn254::g2::Config>::kernels(),
         ];
         Ok(curves.concat())
     },
@@ -260,6 +265,30 @@ fn times<C: DeviceCurve>(device: &Device) -> Outcome {
         expect_output(device, "multiples", &expected[..len], |out| points.mul(&a, &k, out))?;
     }
     Ok(())
+}
+
+/// Multiples of a point, of its opposite's and of infinity, by scalars at their edges.
+fn fixed_base<C: DeviceCurve<ScalarField: DevicePrimeField>>(device: &Device) -> Outcome {
+    let minus_one = -C::ScalarField::ONE;
+    let edges = [0, 1, 2, 255, 256, 257, 65_535, 1 << 63, u64::MAX].map(C::ScalarField::from);
+    let rng = &mut StdRng::seed_from_u64(47);
+    let random = (0..300).map(|_| C::ScalarField::rand(rng));
+    let all: Vec<_> = edges.into_iter().chain([minus_one, minus_one + minus_one]).chain(random).collect();
+    let generator = Affine::<C>::generator();
+    for (point, len) in [(generator, all.len()), (generator, 0), (generator, 1), (-generator, 9), (Affine::zero(), 9)] {
+        let fixed = FixedBase::<C>::new(device, point)?;
+        let expected: Vec<_> = all[..len].iter().map(|k| point.into_group().mul_bigint(k.into_bigint())).collect();
+        let scalars = device.upload::<Mont<C::ScalarField>>(&all[..len])?;
+        let what = format!("{len} multiples of one point");
+        expect_output(device, &what, &Projective::normalize_batch(&expected), |out| fixed.mul(&scalars, out))?;
+    }
+    let fixed = FixedBase::<C>::new(device, generator)?;
+    let (scalars, mut out) = (device.zeros::<Mont<C::ScalarField>>(5)?, device.zeros::<AffinePoint<C>>(4)?);
+    let error = expect_error("an output of another length", fixed.mul(&scalars, &mut out))?;
+    expect_equal("output", &error, &Error::Length { what: "the output", expected: 5, actual: 4 })?;
+    let secret = device.alloc_with::<Mont<C::ScalarField>>(4, Secrecy::Secret)?;
+    let error = expect_error("a public output of secret scalars", fixed.mul(&secret, &mut out))?;
+    expect(&format!("{error}"), matches!(error, Error::SecretInput { .. }))
 }
 
 /// Gathered and scattered, with places that come up several times and some that are not there.

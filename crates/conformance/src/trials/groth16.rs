@@ -101,6 +101,10 @@ fn least_circuits(device: &Device) -> Outcome {
     }
     for (r1cs, witness) in circuits {
         let key = Key::<Bn254>::insecure(&r1cs, &mut StdRng::seed_from_u64(3))?;
+        let mut files = [Vec::new(), Vec::new()];
+        key.write_zkey(&mut files[0])?;
+        Key::<Bn254>::insecure_on(device, &r1cs, &mut StdRng::seed_from_u64(3))?.write_zkey(&mut files[1])?;
+        expect("the key whose points a device computed is that of the host", files[0] == files[1])?;
         let proof = Prover::new(device, &key)?.prove_with(&witness, &mut StdRng::seed_from_u64(4))?;
         let rng = &mut StdRng::seed_from_u64(4);
         let (r, s) = (F::rand(rng), F::rand(rng));

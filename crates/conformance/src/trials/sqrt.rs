@@ -6,22 +6,22 @@ mod secrets;
 
 use ark_bls12_381::{Fq2, Fr, g1, g2};
 use ark_ec::{
-    CurveGroup, PrimeGroup,
+    AffineRepr, CurveGroup, PrimeGroup,
     hashing::{HashToCurve as _, curve_maps::wb::WBMap, map_to_curve_hasher::MapToCurveBasedHasher},
     short_weierstrass::{Affine, Projective},
 };
 use ark_ff::{AdditiveGroup, Field, PrimeField, field_hashers::DefaultFieldHasher};
 use ark_serialize::CanonicalSerialize;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
-use evariste::backend::{Device, Error as DeviceError};
-use evariste::curve::AffinePoint;
+use evariste::backend::{ByteCheck, Device, Element, Error as DeviceError};
+use evariste::curve::{AffinePoint, DeviceCurve};
 use evariste::field::{
     Mont,
     small::{BabyBear, Goldilocks},
 };
 use evariste::sqrt::{
-    Check, Decompress, DecompressConfig, Encoding, Error, HashToCurve, Method, NthRoot, PointError, RootChoice,
-    RootField, Sqrt, SqrtConfig, reference,
+    Check, Decompress, DecompressConfig, Encoding, Error, HashToCurve, Method, NthRoot, PointCheck, PointError,
+    RootChoice, RootField, Sqrt, SqrtConfig, reference,
 };
 
 use crate::{
@@ -51,6 +51,8 @@ fn add(trials: &mut DeviceTrials<'_>) {
     trials.add("bls12-381-fr::ratios_and_symbols", ratios_and_symbols);
     trials.add("bls12-381-fq2::roots", roots::<Fq2>);
     trials.add("bls12-381-g1::points", points);
+    trials.add("bls12-381-g1::checked", checked::<g1::Config>);
+    trials.add("bn254-g2::checked", checked::<ark_bn254::g2::Config>);
     trials.add("bls12-381-g2::hashes", hashes);
     trials.add("bls12-381-fr::warps", warps::<Fr>);
     trials.add("baby-bear::warps", warps::<BabyBear>);
@@ -71,7 +73,9 @@ const KERNELS: &[KernelGroup] = &[KernelGroup {
         let hashes = HashToCurve::<g2::Config>::kernels();
         let even = SqrtConfig::default().method(Method::Warp).choice(RootChoice::Even);
         let warps = Sqrt::<Fr>::kernels(&even).into_iter().filter(|spec| spec.name == "sqrt_warp").collect();
-        Ok([Sqrt::<Fr>::kernels(&SqrtConfig::default()), NthRoot::<Fr>::kernels(3), warps, points, hashes].concat())
+        let checked = PointCheck::<g1::Config>::kernels();
+        let roots = Sqrt::<Fr>::kernels(&SqrtConfig::default());
+        Ok([roots, NthRoot::<Fr>::kernels(3), warps, points, checked, hashes].concat())
     },
 }];
 
@@ -219,6 +223,51 @@ fn points(device: &Device) -> Outcome {
         expect_same("what is wrong", &wrong, &kinds)?;
     }
     Ok(())
+}
+
+/// Points of the subgroup, of the curve alone, off it, and with coordinates that are none, as bytes that came so.
+fn checked<C: DeviceCurve<BaseField: RootField>>(device: &Device) -> Outcome {
+    let mut x = C::BaseField::ONE;
+    let outside = loop {
+        let point = Affine::<C>::get_point_from_x_unchecked(x, true);
+        match point.filter(|point| !point.is_in_correct_subgroup_assuming_on_curve()) {
+            Some(point) => break point,
+            None => x += C::BaseField::ONE,
+        }
+    };
+    let generator = Affine::<C>::generator();
+    let off = Affine::new_unchecked(generator.x, generator.y + C::BaseField::ONE);
+    let [curve, subgroup] = [Check::Curve, Check::Subgroup].map(|check| PointCheck::<C>::new(device, check));
+    let (curve, subgroup) = (curve?, subgroup?);
+    for len in lengths(device, &[0, 1, 7, 300]) {
+        let edges = [generator, Affine::zero(), outside, off, -generator];
+        let host: Vec<_> = (0..len).map(|i| edges[i % edges.len()]).collect();
+        let mut bytes = vec![0u8; len * AffinePoint::<C>::BYTES];
+        AffinePoint::<C>::encode(&host, &mut bytes);
+        let mut wrong = Vec::new();
+        if len > 6 {
+            // y of an element that would be valid is p or more.
+            bytes[6 * AffinePoint::<C>::BYTES..][..AffinePoint::<C>::BYTES].fill(0xff);
+            wrong.push((6, PointError::NotCanonical));
+        }
+        let off_curve = (0..len).filter(|i| i % 5 == 3).map(|i| (i, PointError::NotOnCurve));
+        let outsiders = (0..len).filter(|i| i % 5 == 2).map(|i| (i, PointError::NotInSubgroup));
+        wrong.extend(off_curve);
+        for (check, more) in [(&curve, vec![]), (&subgroup, outsiders.collect::<Vec<_>>())] {
+            let mut wrong = [wrong.clone(), more].concat();
+            wrong.sort_by_key(|(i, _)| *i);
+            let mut points = device.upload_bytes::<AffinePoint<C>>(&bytes, ByteCheck::None)?;
+            expect_equal("what is wrong", &check.invalid(&mut points)?, &wrong)?;
+            let mut expected = host.clone();
+            wrong.iter().for_each(|(i, _)| expected[*i] = Affine::zero());
+            expect_same("what is left", &points.to_vec()?, &expected)?;
+            check.expect_valid(&mut points)?;
+        }
+    }
+    let mut points = device.zeros::<AffinePoint<C>>(3)?;
+    let short = curve.check(&mut points, &mut device.zeros::<u32>(2)?).err();
+    let length = DeviceError::Length { what: "the statuses", expected: 3, actual: 2 };
+    expect_equal("statuses of another length", &short, &Some(Error::Device(length)))
 }
 
 /// Messages hashed to G2: the map over an extension, the endomorphism, and multiplications by one scalar.

@@ -43,14 +43,20 @@ pub(super) fn cuda(constants: &Constants, lazy: bool) -> String {
         text += "// A sum of products that is not reduced: fewer than 2^32 of them.\nstruct FSum {\n    uint32_t l[2 * F_LIMBS + 1];\n};\n";
         text += &LAZY_FUNCTIONS.map(|function| function.render(&field)).concat();
         if field.has_mul_add() {
+            text += "#define F_MUL_ADD 1\n";
             text += &MUL_ADD.render(&field);
         }
     }
     text + "#endif // F_PTX\n"
 }
 
-/// Highest limbs of p below which 8p fits the limbs, so that two products can be added before they are reduced.
-const MUL_ADD_TOP: u32 = 1 << 29;
+/// Highest limbs of p below which 5p fits the limbs, so that two products can be added row by row before they are
+/// reduced: of values below 2p, a row leaves less than 2p + 2p + p.
+const MUL_ADD_TOP: u32 = u32::MAX / 5;
+
+/// Highest limbs of p below which 8p fits the limbs. Such a sum of products, below 8p²/R + p, then is below 2p.
+/// Elsewhere it is below 4p.
+const SMALL_MUL_ADD_TOP: u32 = 1 << 29;
 
 /// A function of C++, and its instructions with what it gives.
 struct Function {
@@ -166,10 +172,10 @@ impl Field {
         words
     }
 
-    /// s − p if that is not negative, else s; s < 2p.
-    fn reduced(&self, chain: &mut Chain, sum: &[Word]) -> Vec<Word> {
+    /// s − m if that is not negative, else s.
+    fn reduced(chain: &mut Chain, sum: &[Word], multiple: &[Word]) -> Vec<Word> {
         let mut less = sum.to_vec();
-        chain.subtract(&mut less, &self.modulus());
+        chain.subtract(&mut less, multiple);
         let negative = chain.borrow();
         chain.select(Condition::NotZero, negative, sum, &less)
     }
@@ -177,7 +183,7 @@ impl Field {
     fn reduce(&self) -> (Chain, Vec<Word>) {
         let mut chain = Chain::default();
         let a = chain.limbs("a", self.limbs);
-        let result = self.reduced(&mut chain, &a);
+        let result = Self::reduced(&mut chain, &a, &self.modulus());
         (chain, result)
     }
 
@@ -185,7 +191,7 @@ impl Field {
         let mut chain = Chain::default();
         let (mut sum, b) = (chain.limbs("a", self.limbs), chain.limbs("b", self.limbs));
         chain.add(&mut sum, &b, false);
-        let result = self.reduced(&mut chain, &sum);
+        let result = Self::reduced(&mut chain, &sum, &self.modulus());
         (chain, result)
     }
 
@@ -289,7 +295,11 @@ impl Field {
         let mut chain = Chain::default();
         let factors = [["a", "b"], ["c", "d"]].map(|pair| pair.map(|name| chain.limbs(name, self.limbs)));
         let n0 = self.n0(&mut chain);
-        let result = self.products(&mut chain, &factors, n0);
+        let sum = self.products(&mut chain, &factors, n0);
+        let result = match self.constants.modulus[self.limbs - 1] < SMALL_MUL_ADD_TOP {
+            true => sum,
+            false => Self::reduced(&mut chain, &sum, &self.twice_modulus()),
+        };
         (chain, result)
     }
 

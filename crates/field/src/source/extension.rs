@@ -133,9 +133,12 @@ pub(super) fn cuda(field: &Extended, level: usize) -> String {
         }
     }
     let frobenius = multipliers.frobenius(field, |i| format!("a.c[{i}]")).join(", ");
+    let is_imaginary =
+        matches!(&field.reduction[..], [Coefficient::Small { negative: true, value: 1 }, Coefficient::Zero]);
     format!(
-        "#define F_DEGREE {degree}\n#define F_LIMBS {}\n{}#define F_FOLD(low, high){fold}\n\
+        "#define F_DEGREE {degree}\n#define F_IMAGINARY {}\n#define F_LIMBS {}\n{}#define F_FOLD(low, high){fold}\n\
          #define F_FROBENIUS(a) {frobenius}\n{}",
+        u8::from(is_imaginary),
         degree * field.base.limbs(),
         multipliers.text,
         evariste_cuda::field::EXTENSION,

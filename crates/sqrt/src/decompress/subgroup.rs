@@ -4,12 +4,12 @@ use std::{marker::PhantomData, sync::Mutex};
 
 use ark_ff::{AdditiveGroup, Field};
 use evariste_backend::{
-    Buffer, Queue,
-    author::{Binding, BindingType, CpuArg, Kernel, KernelSpec, Language, Wiped, loop_iterations},
+    Buffer, Queue, ViewMut,
+    author::{Arg, Binding, BindingType, CpuArg, Kernel, KernelSpec, Language, Wiped, loop_iterations},
     parallel, params,
 };
 use evariste_curve::{
-    DeviceCurve, point,
+    AffinePoint, DeviceCurve, Jacobian, point,
     source::{self as curve_source, Form},
 };
 use evariste_field::{
@@ -69,6 +69,30 @@ impl<C: DeviceCurve<BaseField: RootField>> Subgroup<C> {
             let high = bits - 1 - i * digits;
             SubgroupParams { len, bits, high, low: high.saturating_sub(digits) }
         })
+    }
+
+    /// Checks points whose status is 0. There is a multiple in `sums` for each if one launch does not do all digits.
+    pub(crate) fn run(
+        &self,
+        queue: &Queue,
+        points: &mut ViewMut<'_, AffinePoint<C>>,
+        status: &mut ViewMut<'_, u32>,
+        sums: &mut Buffer<Jacobian<C>>,
+    ) -> Result<()> {
+        let len = points.len() as u32;
+        for params in self.launches(len) {
+            let args = &mut [
+                Arg::read(&self.scalar),
+                Arg::read(&self.ends),
+                Arg::write(&mut *points),
+                Arg::write(&mut *status),
+                Arg::write(&mut *sums),
+            ];
+            // SAFETY: there are `len` points and statuses, a scalar of `bits` digits and both ends. There are `len`
+            // multiples if one launch does not do all digits, else none are touched.
+            unsafe { self.kernel.launch(queue, len.div_ceil(THREADS).into(), &params, args)? };
+        }
+        Ok(())
     }
 }
 

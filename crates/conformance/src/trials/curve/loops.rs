@@ -2,13 +2,14 @@
 
 use ark_bls12_381::g1;
 use ark_ec::{
-    AffineRepr, PrimeGroup,
+    AffineRepr, CurveGroup, PrimeGroup,
     short_weierstrass::{Affine, Projective},
 };
 use ark_ff::Zero;
 use evariste::{
     backend::Device,
-    curve::{AffinePoint, DeviceCurve, PointSum, Points, Xyzz},
+    curve::{AffinePoint, DeviceCurve, FixedBase, PointSum, Points, Xyzz},
+    field::{DevicePrimeField, Mont},
     primitives::{SegmentedSum, reference},
 };
 
@@ -17,6 +18,7 @@ use crate::{curves, devices::garbage, expect::expect_same, harness::Outcome, loo
 
 pub(super) const DIVIDED: &[Divided] = &[
     ("times", 2000, |device| check_times::<g1::Config>(device, 20)),
+    ("fixed_base", 2000, |device| check_fixed_base::<g1::Config>(device, 20)),
     ("normalise", 2000, |device| check_normalise::<g1::Config>(device, 600)),
     ("sums_of_points", 2000, |device| check_sums::<g1::Config>(device, 600)),
 ];
@@ -30,6 +32,15 @@ fn check_times<C: DeviceCurve>(device: &Device, len: usize) -> Outcome {
     let (a, k) = (device.upload::<AffinePoint<C>>(&points)?, device.upload::<u32>(&k)?);
     Points::<C>::new(device).mul(&a, &k, &mut out)?;
     expect_same("multiples", &out.to_vec()?, &expected)
+}
+
+fn check_fixed_base<C: DeviceCurve<ScalarField: DevicePrimeField>>(device: &Device, len: usize) -> Outcome {
+    let scalars: Vec<C::ScalarField> = (1..=len as u64).map(|i| -C::ScalarField::from(i * i)).collect();
+    let expected: Vec<Projective<C>> = scalars.iter().map(|k| Affine::<C>::generator() * k).collect();
+    let mut out = garbage::<AffinePoint<C>>(device, len)?;
+    let fixed = FixedBase::<C>::new(device, Affine::generator())?;
+    fixed.mul(&device.upload::<Mont<C::ScalarField>>(&scalars)?, &mut out)?;
+    expect_same("multiples of one point", &out.to_vec()?, &Projective::normalize_batch(&expected))
 }
 
 fn check_normalise<C: DeviceCurve>(device: &Device, len: usize) -> Outcome {

@@ -1,7 +1,8 @@
 //! Operations on secret points.
 
+use ark_ec::AffineRepr;
 use evariste::{
-    curve::{Jacobian, PointSum, Points, Xyzz},
+    curve::{FixedBase, Jacobian, PointSum, Points, Xyzz},
     primitives::SegmentedSum,
 };
 
@@ -22,6 +23,11 @@ pub(super) const OPERATIONS: &[Operation] = &[
         let affine: Vec<_> = some_points::<Curve>(POINTS).into_iter().map(Into::into).collect();
         let (a, k, mut out) = (p.operand(&affine)?, p.keys(POINTS)?, p.output_of(POINTS)?);
         p.watch(|| points.mul(&a, &k, &mut out))
+    }),
+    Operation::new("multiples_of_one_point", 2, |p| {
+        let fixed = FixedBase::<Curve>::new(&p.device, ark_bls12_381::G1Affine::generator())?;
+        let (scalars, mut out) = (p.first(1, POINTS)?, p.output_of(POINTS)?);
+        p.watch(|| fixed.mul(&scalars, &mut out))
     }),
     Operation::new("normalise", 2, |p| {
         let points = Points::<Curve>::new(&p.device);

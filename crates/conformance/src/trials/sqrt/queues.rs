@@ -3,7 +3,7 @@
 use ark_bls12_381::{Fr, g1};
 use evariste::{
     field::Mont,
-    sqrt::{Decompress, Encoding, HashToCurve, MapToCurve, NthRoot, Sqrt},
+    sqrt::{Check, Decompress, Encoding, HashToCurve, MapToCurve, NthRoot, PointCheck, Sqrt},
 };
 
 use crate::{
@@ -42,6 +42,13 @@ pub(super) const PLANS: &[Plan] = &[
         m.refuses(|| decompress.decompress(&bytes, &mut points, &mut status))?;
         m.refuses(|| decompress.decompress_host(&host))?;
         m.refuses(|| decompress.try_decompress_host(&host))
+    }),
+    ("checked points", |m| {
+        let (mut points, mut status) = (m.device.zeros(5)?, m.device.zeros(5)?);
+        let check = PointCheck::<g1::Config>::new(&m.device, Check::Subgroup)?.on(&m.queue);
+        m.refuses(|| check.check(&mut points, &mut status))?;
+        m.refuses(|| check.expect_valid(&mut points))?;
+        m.refuses(|| check.invalid(&mut points))
     }),
     ("elements mapped to a curve", |m| {
         let (elements, mut mapped) = (m.device.zeros(5)?, m.device.zeros(5)?);

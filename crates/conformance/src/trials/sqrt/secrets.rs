@@ -2,14 +2,15 @@
 
 use ark_bls12_381::Fr;
 use evariste::{
-    curve::Jacobian,
+    curve::{AffinePoint, Jacobian},
     field::Mont,
-    sqrt::{Decompress, Encoding, MapToCurve, Method, NthRoot, Sqrt, SqrtConfig},
+    sqrt::{Check, Decompress, Encoding, MapToCurve, Method, NthRoot, PointCheck, Sqrt, SqrtConfig},
 };
 
 use crate::{
     samples::samples,
     secrecy::{Operation, POINTS},
+    trials::curve::random,
 };
 
 type Curve = ark_bls12_381::g1::Config;
@@ -40,6 +41,12 @@ pub(super) const OPERATIONS: &[Operation] = &[
         let bytes: Vec<u8> = (0..48 * 30u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         let (bytes, mut out, mut status) = (p.operand::<u8>(&bytes)?, p.output_of(30)?, p.output_keys(30)?);
         p.watch(|| decompress.decompress(&bytes, &mut out, &mut status))
+    }),
+    Operation::slow("checked_points", 2, |p| {
+        let check = PointCheck::<Curve>::new(&p.device, Check::Subgroup)?;
+        let host = random::<Curve>(30, u64::from(p.run()));
+        let (mut points, mut status) = (p.operand::<AffinePoint<Curve>>(&host)?, p.output_keys(30)?);
+        p.watch(|| check.check(&mut points, &mut status))
     }),
     Operation::slow("mapped_points", 2, |p| {
         type Twist = ark_bls12_381::g2::Config;
