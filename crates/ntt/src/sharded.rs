@@ -423,7 +423,6 @@ fn distribution(order: Order) -> Distribution {
 #[cfg(test)]
 mod tests {
     use ark_bls12_381::Fr;
-    use ark_ff::UniformRand;
     use evariste_backend::{Device, DeviceId, Secrecy};
     use evariste_field::small::BabyBear;
 

@@ -58,7 +58,8 @@ use crate::{
 /// let b = Sharded::<Mont<Fr>>::upload(&devices, &[5, 6, 7, 8].map(Fr::from), distribution)?;
 /// let claim = Fr::from(5 + 12 + 21 + 32);
 /// let proved = prover.prove(&statement, &[&a, &b], claim, &mut Blake3Transcript::new(b"an example"))?;
-/// statement.verify(claim, &proved.proof, &mut Blake3Transcript::new(b"an example"))?;
+/// let sub = statement.verify(claim, &proved.proof, &mut Blake3Transcript::new(b"an example"))?;
+/// assert_eq!(sub.point, proved.point);
 /// # Ok(())
 /// # }
 /// ```
@@ -319,7 +320,7 @@ impl<E: DeviceField> Transcript<E> for Relay<E> {
 #[cfg(test)]
 mod tests {
     use ark_bls12_381::Fr;
-    use ark_ff::{AdditiveGroup, UniformRand};
+    use ark_ff::AdditiveGroup;
     use evariste_backend::{Device, Error as DeviceError, Secrecy};
     use evariste_field::small::{BabyBear, BabyBear4};
 
@@ -369,7 +370,7 @@ mod tests {
         let proved = prover.prove(statement, &parts, claim, &mut ours).unwrap();
         assert_eq!(proved.proof.to_bytes(), expected.proof.to_bytes(), "{case}");
         assert_eq!((proved.point, proved.value, proved.weight), (expected.point, expected.value, expected.weight));
-        statement.verify(claim, &proved.proof, &mut theirs).unwrap();
+        assert_eq!(statement.verify(claim, &proved.proof, &mut theirs).unwrap().value, expected.value);
         assert_eq!(ours.state(), theirs.state(), "{case}");
         let refused = prover.prove(statement, &parts, claim + E::ONE, &mut transcript()).err();
         assert!(matches!(refused, Some(Error::FalseClaim | Error::ZeroCheckClaim)), "{case}: {refused:?}");
@@ -414,7 +415,7 @@ mod tests {
     #[test]
     fn what_does_not_suit_is_refused() {
         let devices = group(2);
-        let new = |devices| ShardedSumcheck::<Fr>::new(devices, &gate());
+        let new = |devices: &Devices| ShardedSumcheck::<Fr>::new(devices, &gate());
         assert_eq!(new(&group(3)).err(), Some(Error::Devices { actual: 3 }));
         let (prover, statement) = (new(&devices).unwrap(), Statement::<Fr>::new(2, &gate()).unwrap());
         let table = |devices, len: u64, distribution| {
