@@ -61,6 +61,15 @@ const SMALL_SIZES: [u32; 4] = [10; 4];
 /// log₂ of the transform that one device of 80 GB does not hold.
 const LARGEST: u32 = 31;
 
+/// A transform's name, the distribution of its coefficients, and the order of its values.
+type Way = (&'static str, Distribution, Order);
+
+const WAYS: [Way; 3] = [
+    ("natural", Distribution::Cyclic, Order::Natural),
+    ("natural/block-cyclic", Distribution::BlockCyclic, Order::Natural),
+    ("bit-reversed/block-cyclic", Distribution::BlockCyclic, Order::BitReversed),
+];
+
 fn run(session: &mut Session, targets: &[Target], request: &Request) {
     let groups = groups(targets);
     let is_small = groups.first().is_none_or(|(_, devices)| {
@@ -75,13 +84,13 @@ fn run(session: &mut Session, targets: &[Target], request: &Request) {
     for (name, devices) in &groups {
         sizes(0).into_iter().for_each(|log_n| sum(session, name, devices, log_n));
         for log_n in sizes(1) {
-            for output in [Order::Natural, Order::BitReversed] {
-                transform(session, name, devices, log_n, output, NttConfig::default());
+            for way in WAYS {
+                transform(session, name, devices, log_n, way, NttConfig::default());
             }
         }
         if !is_small && devices.len() > 1 && request.log_n.is_none() {
             let config = NttConfig::default().twiddles(Twiddles::TwoLevel);
-            transform(session, name, devices, LARGEST, Order::BitReversed, config);
+            transform(session, name, devices, LARGEST, WAYS[2], config);
         }
         sizes(2).into_iter().for_each(|log_n| zero_check(session, name, devices, log_n));
         sizes(3).into_iter().for_each(|log_n| extension(session, name, devices, log_n));
@@ -126,9 +135,14 @@ fn series<F: DeviceField>(
         let (step, start) = match distribution {
             Distribution::Cyclic => (places, place as u64),
             Distribution::Blocks => (1, place as u64 * share),
+            Distribution::BlockCyclic => (1, place as u64 * share / places),
         };
         let vector = Vector::<F>::new(part.device());
-        vector.powers(base.pow([step]), first * base.pow([start]), part)?;
+        let run = if distribution == Distribution::BlockCyclic { share / places } else { share };
+        for (i, at) in (0..share).step_by(run as usize).enumerate() {
+            let start = base.pow([start + i as u64 * share]);
+            vector.powers(base.pow([step]), first * start, part.view_mut(at as usize..(at + run) as usize)?)?;
+        }
     }
     Ok(x)
 }
@@ -147,6 +161,7 @@ fn element<F: DeviceField>(x: &Sharded<Mont<F>>, index: usize) -> Result<F> {
     let (place, at) = match x.distribution() {
         Distribution::Cyclic => (index % places, index / places),
         Distribution::Blocks => (index / share, index % share),
+        Distribution::BlockCyclic => anyhow::bail!("no value is block-cyclic"),
     };
     x.parts()[place].view(at..=at)?.to_vec()?.first().copied().context("an element")
 }
@@ -189,13 +204,14 @@ fn bases(device: &Device, len: usize, place: usize) -> Result<(Buffer<AffinePoin
     Ok((bases, multipliers))
 }
 
-fn transform(session: &mut Session, name: &str, devices: &Devices, log_n: u32, output: Order, config: NttConfig) {
-    let (len, order) = (1usize << log_n, if output == Order::Natural { "natural" } else { "bit-reversed" });
-    session.measure(case(devices, format!("bls12-381-fr/ntt/{order}/{name}"), log_n, len), |budget| {
+fn transform(session: &mut Session, name: &str, devices: &Devices, log_n: u32, way: Way, config: NttConfig) {
+    let (len, (kind, coefficients, output)) = (1usize << log_n, way);
+    session.measure(case(devices, format!("bls12-381-fr/ntt/{kind}/{name}"), log_n, len), |budget| {
         let base: Vec<Fr> = input::random(2);
         let plan = ShardedNtt::<Fr>::with_config(devices, log_n, config)?;
         let transform = plan.transform().output(output);
-        let mut x = series(devices, len, base[0], base[1], Distribution::Cyclic)?;
+        let transform = if coefficients == Distribution::BlockCyclic { transform.block_cyclic() } else { transform };
+        let mut x = series(devices, len, base[0], base[1], coefficients)?;
         transform.forward(&mut x)?;
         let root: Fr = root_of_unity(log_n).context("a root of unity")?;
         for place in input::places(CHECKED, len) {
@@ -208,7 +224,7 @@ fn transform(session: &mut Session, name: &str, devices: &Devices, log_n: u32, o
         }
         // Of whatever it holds: the time is the same.
         let timing = budget.time(|| {
-            x.assume_distribution(Distribution::Cyclic);
+            x.assume_distribution(coefficients);
             transform.forward(&mut x)?;
             Ok(devices.sync()?)
         })?;

@@ -1,9 +1,10 @@
 //! Vectors divided among several devices.
 
-use std::fmt;
+use std::{fmt, ops::Range};
 
 use crate::{
     buffer::{Buffer, Element},
+    device::Device,
     devices::Devices,
     error::{Error, Result},
     secrecy::Secrecy,
@@ -12,12 +13,18 @@ use crate::{
 
 /// The division of a vector among the places of a group of devices. Numbers of elements differ by at most one; the
 /// first places have those more.
+///
+/// An algorithm says which distributions it takes. Places with neighbouring elements, or with every D-th, suit
+/// algorithms that first work on one digit of the index or on another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Distribution {
     /// Each place has a run of elements, in order.
     Blocks,
     /// Place d of D has the elements d, d + D, d + 2D, and so on.
     Cyclic,
+    /// The vector is D² runs of the same length, and place d has the runs d, d + D, d + 2D, and so on. The number of
+    /// elements is a multiple of D².
+    BlockCyclic,
 }
 
 /// A vector with a buffer on each of several devices.
@@ -58,14 +65,19 @@ impl<T: Element> Sharded<T> {
         distribution: Distribution,
         secrecy: Secrecy,
     ) -> Result<Self> {
-        let shares = devices.shares(host.len());
-        let parts = devices.run(|place, device| match distribution {
-            Distribution::Blocks => device.upload_with(&host[shares[place].clone()], secrecy),
-            Distribution::Cyclic => {
-                let mut own = Wiped::with_capacity(shares[place].len());
-                own.extend(host.iter().skip(place).step_by(devices.len()));
-                device.upload_with(&own, secrecy)
+        let (shares, places) = (devices.shares(host.len()), devices.len());
+        expect_len(distribution, places, host.len())?;
+        let parts = devices.run(|place, device| {
+            let mut own = Wiped::with_capacity(shares[place].len());
+            match distribution {
+                Distribution::Blocks => return device.upload_with(&host[shares[place].clone()], secrecy),
+                Distribution::Cyclic => own.extend(host.iter().skip(place).step_by(places)),
+                Distribution::BlockCyclic => {
+                    let run = host.len() / (places * places);
+                    own.extend(host.chunks(run.max(1)).skip(place).step_by(places).flatten());
+                }
             }
+            device.upload_with(&own, secrecy)
         })?;
         Ok(Self { parts, distribution })
     }
@@ -73,10 +85,12 @@ impl<T: Element> Sharded<T> {
     /// Makes a vector of `len` elements, whose contents are unspecified.
     ///
     /// # Errors
-    /// The errors of [`Device::alloc_with`](crate::Device::alloc_with), which name the device.
+    /// The errors of [`Device::alloc_with`](crate::Device::alloc_with), which name the device. [`Error::Length`] if
+    /// such a distribution has no `len` elements.
     pub fn alloc(devices: &Devices, len: usize, distribution: Distribution, secrecy: Secrecy) -> Result<Self> {
         let shares = devices.shares(len);
-        let part = |(device, share): (&crate::Device, &std::ops::Range<usize>)| device.alloc_with(share.len(), secrecy);
+        expect_len(distribution, devices.len(), len)?;
+        let part = |(device, share): (&Device, &Range<usize>)| device.alloc_with(share.len(), secrecy);
         Ok(Self { parts: devices.iter().zip(&shares).map(part).collect::<Result<_>>()?, distribution })
     }
 
@@ -89,6 +103,7 @@ impl<T: Element> Sharded<T> {
             return Err(Error::length("the parts of a vector, at least", 1, 0));
         }
         let len: usize = parts.iter().map(Buffer::len).sum();
+        expect_len(distribution, parts.len(), len)?;
         for (place, part) in parts.iter().enumerate() {
             let expected = len / parts.len() + usize::from(place < len % parts.len());
             part.as_view().expect_len("a part of a vector", expected)?;
@@ -170,8 +185,29 @@ impl<T: Element> Sharded<T> {
                     all.iter_mut().skip(place).step_by(self.parts.len()).zip(&*own).for_each(|(to, x)| *to = *x);
                 }
             }
+            Distribution::BlockCyclic => {
+                let places = self.parts.len();
+                let run = (all.len() / (places * places)).max(1);
+                for (place, part) in self.parts.iter().enumerate() {
+                    let own = Wiped::from(part.to_vec()?);
+                    let runs = all.chunks_mut(run).skip(place).step_by(places);
+                    runs.zip(own.chunks(run)).for_each(|(to, x)| to.copy_from_slice(x));
+                }
+            }
         }
         Ok(all)
+    }
+}
+
+/// Refuses a number of elements that a distribution over so many places cannot have.
+fn expect_len(distribution: Distribution, places: usize, len: usize) -> Result<()> {
+    let unit = if distribution == Distribution::BlockCyclic { places * places } else { 1 };
+    match len.is_multiple_of(unit) {
+        true => Ok(()),
+        false => {
+            let expected = len.next_multiple_of(unit);
+            Err(Error::length("the elements of a block-cyclic vector, a multiple of D²", expected, len))
+        }
     }
 }
 
@@ -187,7 +223,6 @@ impl<T: Element> fmt::Debug for Sharded<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Device;
 
     #[test]
     fn elements_come_back_in_order_from_any_number_of_places() {
@@ -195,7 +230,12 @@ mod tests {
             let devices = Devices::from(&Device::cpu()).over(places).unwrap();
             for len in [0, 1, 2, 7, 64] {
                 let host: Vec<u32> = (0..len).collect();
-                for distribution in [Distribution::Blocks, Distribution::Cyclic] {
+                for distribution in [Distribution::Blocks, Distribution::Cyclic, Distribution::BlockCyclic] {
+                    if distribution == Distribution::BlockCyclic && len % (places * places) as u32 != 0 {
+                        let refused = Sharded::<u32>::upload(&devices, &host, distribution);
+                        assert!(matches!(refused, Err(Error::Length { .. })), "{refused:?}");
+                        continue;
+                    }
                     let x = Sharded::<u32>::upload_with(&devices, &host, distribution, Secrecy::Secret).unwrap();
                     assert_eq!((x.to_vec().unwrap(), x.secrecy()), (host.clone(), Secrecy::Secret));
                     assert_eq!(x.expect_on("x", &devices), Ok(()));
@@ -203,6 +243,20 @@ mod tests {
                     assert_eq!(again.to_vec().unwrap(), host);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn each_distribution_gives_a_place_its_elements() {
+        let devices = Devices::from(&Device::cpu()).over(2).unwrap();
+        let host: Vec<u32> = (0..8).collect();
+        for (distribution, first) in [
+            (Distribution::Blocks, [0, 1, 2, 3]),
+            (Distribution::Cyclic, [0, 2, 4, 6]),
+            (Distribution::BlockCyclic, [0, 1, 4, 5]),
+        ] {
+            let x = Sharded::<u32>::upload(&devices, &host, distribution).unwrap();
+            assert_eq!(x.parts()[0].to_vec().unwrap(), first, "{distribution:?}");
         }
     }
 

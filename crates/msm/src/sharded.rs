@@ -177,7 +177,7 @@ fn expect_blocks<T: Element>(what: &'static str, devices: &Devices, vector: &Sha
     vector.expect_on(what, devices)?;
     match vector.distribution() {
         Distribution::Blocks => Ok(()),
-        Distribution::Cyclic if devices.len() == 1 => Ok(()),
+        _ if devices.len() == 1 => Ok(()),
         actual => Err(Error::Distribution { what, actual }),
     }
 }

@@ -7,44 +7,61 @@
 //! X[k₁ + D k₂] = Σ_b (g w_n^(k₁))^b w_m^(b k₂) Σ_a (g^m)^a x[b + m a] w_D^(a k₁)
 //! ```
 //!
-//! So the inner sum is a transform of D points on the coset of g^m, and the outer one a transform of m points on the
-//! coset of g·w_n^(k₁): cosets bring all twiddles. The distribution of both sides is cyclic (M. A. Inda and
-//! R. H. Bisseling, "A simple and efficient parallel FFT algorithm using the BSP model", 2001). Device e has the indices
-//! b ≡ e (mod D) with all a, and so computes whole inner sums. Device k₁ needs the inner sums for k₁, one run of m/D
-//! elements of each device. Hence n ≥ D².
+//! The inner sum is a transform of D points on the coset of g^m. The outer one is a transform of m points with twiddles.
+//! A device that has all a for some b computes whole inner sums. Device k₁ needs the inner sums for k₁: one run of m/D
+//! elements of each device. So there is one exchange, and n ≥ D² (M. A. Inda and R. H. Bisseling, "A simple and
+//! efficient parallel FFT algorithm using the BSP model", 2001).
 //!
-//! Local index j + (m/D)·a of device e is b = e + D·j. The inner sums are columns of a matrix of D rows, and rows k₁ are
-//! the runs that are sent. What a device receives, a row for each e, is transposed to the order of b. In bit-reversed
-//! order, index i lies in block e' = rev(e), at the local place rev(b) · D + rev(a). The inner sums are then runs of D
-//! elements, the matrix is transposed before it is sent, and the rows are received in the order of b.
+//! | Coefficients | b of place e | Place of x[b + m a] there | The way to row k₁ |
+//! |---|---|---|---|
+//! | cyclic | e + D·j | j + (m/D)·a | received rows are transposed to the order of b |
+//! | block-cyclic | (m/D)·e + j | j + (m/D)·a | received rows are in the order of b |
+//! | bit-reversed, in blocks | rev(e) + D·j | rev(j)·D + rev(a) | the matrix is transposed before it is sent |
+//!
+//! Values are cyclic, or bit-reversed in blocks: place k₁ or rev(k₁) has all k₂.
+//!
+//! **Twiddles.** On the subgroup, the sender multiplies rows k₁ > 0 by stored powers of w_n. On a coset, or if tables are
+//! to be small, the outer transform is one on the coset of g·w_n^(k₁): then it brings the twiddles.
+//!
+//! **Overlap.** Of coefficients in natural order, the inner sums are queued in pieces of columns b. A piece is copied
+//! while the next one is transformed.
 //!
 //! The inverse does the same steps backwards.
 
-use std::fmt;
+use std::{fmt, ops::Range};
 
 use ark_ff::FftField;
-use evariste_backend::{Buffer, Devices, Distribution, Element, Error as DeviceError, Sharded};
+use evariste_backend::{
+    Buffer, Devices, Distribution, Element, Error as DeviceError, Event, Queue, Sharded, ViewMut, author::Lazy,
+};
 use evariste_field::{DeviceField, Mont, Vector};
 
 use crate::{
-    config::NttConfig,
+    config::{NttConfig, Twiddles},
     error::{Error, Result},
     layout::Direction,
     order::{Order, reverse_bits},
     plan::Ntt,
-    tables::unity,
-    transform::{PassBuffers, Transform},
+    tables::{inverted, unity},
+    transform::{PassBuffers, Run, Transform},
 };
+
+/// Pieces in which inner sums are queued and copied, at most: what is not overlapped is one piece of either.
+const PIECES: usize = 8;
+
+/// Least bytes of a copy of a piece. Links between GPUs reach half of their rate with some megabytes.
+const PIECE_BYTES: usize = 4 << 20;
 
 /// A plan for transforms of n = 2^`log_n` elements that are divided among a power of two of devices.
 ///
 /// The values are those of [`Ntt`]. In natural order the elements have a cyclic distribution
-/// ([`Distribution::Cyclic`]), in bit-reversed order they lie in blocks ([`Distribution::Blocks`]). Devices that are no
-/// power of two have several places each: [`Devices::over`].
+/// ([`Distribution::Cyclic`]), in bit-reversed order they lie in blocks ([`Distribution::Blocks`]). Coefficients in
+/// natural order may be block-cyclic instead ([`ShardedTransform::block_cyclic`]), which spares a pass over the data.
+/// Devices that are no power of two have several places each: [`Devices::over`].
 ///
-/// Each device does (n/D/2) log₂ n multiplications and sends n/D·(D − 1)/D elements, once. It holds its n/D elements
-/// twice, with tables for n/D elements as [`Ntt`] has them: n may be larger than one device holds. To save memory, take
-/// [`Twiddles::TwoLevel`](crate::Twiddles::TwoLevel).
+/// Each device does the (n/D/2) log₂ n multiplications of its part and sends n/D·(D − 1)/D elements, once. It holds its
+/// n/D elements twice, with tables for n/D elements as [`Ntt`] has them, and as many twiddles. So n may be larger than
+/// one device holds. To save memory, take [`Twiddles::TwoLevel`].
 ///
 /// ```
 /// # fn main() -> Result<(), evariste_ntt::Error> {
@@ -67,15 +84,23 @@ pub struct ShardedNtt<F: DeviceField> {
     devices: Devices,
     log_n: u32,
     places: Vec<Place<F>>,
+    /// Whether twiddles between the inner and the outer sums are stored.
+    is_stored: bool,
+    piece_bytes: usize,
 }
 
 /// What a place has.
 struct Place<F: DeviceField> {
-    /// Transforms over the devices, of one point for each.
+    /// Transforms over a, of one point for each place.
     across: Ntt<F>,
-    /// Transforms of the elements of the place.
+    /// Transforms over b, of the elements of the place.
     local: Ntt<F>,
     vector: Vector<F>,
+    /// Where the place computes, and where it receives.
+    compute: Queue,
+    transfers: Queue,
+    /// Twiddles of its rows k₁ > 0, forward and inverse, by the distribution of coefficients, from the first use on.
+    twiddles: [[Lazy<Buffer<Mont<F>>>; 3]; 2],
 }
 
 impl<F: DeviceField + FftField> ShardedNtt<F> {
@@ -97,12 +122,16 @@ impl<F: DeviceField + FftField> ShardedNtt<F> {
     /// Fails under the conditions of [`ShardedNtt::new`].
     pub fn with_config(devices: &Devices, log_n: u32, config: NttConfig) -> Result<Self> {
         let log_devices = log_devices::<F>(devices, log_n)?;
+        let log_local = log_n - log_devices;
         let places = devices.run(|_, device| {
-            let (across, local) =
-                (Ntt::new(device, log_devices)?, Ntt::with_config(device, log_n - log_devices, config)?);
-            Ok::<_, Error>(Place { across, local, vector: Vector::new(device) })
+            // Not the default queue, which waits for whatever others read of its memory.
+            let (compute, transfers) = (device.queue()?, device.queue()?);
+            let (across, local) = (Ntt::new(&compute, log_devices)?, Ntt::with_config(&compute, log_local, config)?);
+            let (vector, twiddles) = (Vector::new(&compute), Default::default());
+            Ok::<_, Error>(Place { across, local, vector, compute, transfers, twiddles })
         })?;
-        Ok(Self { devices: devices.clone(), log_n, places })
+        let is_stored = is_stored::<F>(devices, log_local, config)?;
+        Ok(Self { devices: devices.clone(), log_n, places, is_stored, piece_bytes: PIECE_BYTES })
     }
 
     /// Returns the bytes of device memory that a plan and a call take on each device beside the data, by place: tables
@@ -112,11 +141,14 @@ impl<F: DeviceField + FftField> ShardedNtt<F> {
     /// Fails under the conditions of [`ShardedNtt::new`] that concern numbers.
     pub fn required_bytes(devices: &Devices, log_n: u32, config: NttConfig) -> Result<Vec<u64>> {
         let log_local = log_n - log_devices::<F>(devices, log_n)?;
-        let own = |device| {
-            // Its scratch is the memory for what is received.
-            let tables = Ntt::<F>::required_bytes(device, log_local, 0, config)?;
-            Ok(tables + ((Mont::<F>::BYTES as u64) << log_local))
+        let received = (Mont::<F>::BYTES as u64) << log_local;
+        // Of all rows but one, in both directions.
+        let twiddles = match is_stored::<F>(devices, log_local, config)? {
+            true => 2 * (received - received / devices.len() as u64),
+            false => 0,
         };
+        // Scratch is the memory for what is received.
+        let own = |device| Ok(Ntt::<F>::required_bytes(device, log_local, 0, config)? + received + twiddles);
         devices.iter().map(own).collect()
     }
 
@@ -148,7 +180,8 @@ impl<F: DeviceField + FftField> ShardedNtt<F> {
 
     /// Starts a transform: set orders or a coset on it, then apply it.
     pub fn transform(&self) -> ShardedTransform<'_, F> {
-        ShardedTransform { plan: self, input: Order::Natural, output: Order::Natural, coset: F::ONE }
+        let (order, coset) = (Order::Natural, F::ONE);
+        ShardedTransform { plan: self, input: order, output: order, coset, natural: Distribution::Cyclic }
     }
 
     /// Starts a transform on the coset of `generator`.
@@ -161,6 +194,18 @@ impl<F: DeviceField> fmt::Debug for ShardedNtt<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ShardedNtt").field("devices", &self.devices).field("log_n", &self.log_n).finish_non_exhaustive()
     }
+}
+
+/// Whether all plans of the devices store their twiddles, so that there is memory for those between the devices too.
+fn is_stored<F: DeviceField + FftField>(devices: &Devices, log_local: u32, config: NttConfig) -> Result<bool> {
+    let stored = [Twiddles::Stored, Twiddles::StoredWithQuotients, Twiddles::HalfStored];
+    for device in devices.iter() {
+        let twiddles = config.resolve::<F>(device, log_local)?.twiddles;
+        if !twiddles.is_some_and(|twiddles| stored.contains(&twiddles)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// log₂ of the number of devices, which must suit the number of elements.
@@ -188,6 +233,8 @@ pub struct ShardedTransform<'a, F: DeviceField> {
     input: Order,
     output: Order,
     coset: F,
+    /// The distribution of coefficients in natural order.
+    natural: Distribution,
 }
 
 impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
@@ -209,6 +256,13 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
         self
     }
 
+    /// Takes coefficients in natural order as block-cyclic ([`Distribution::BlockCyclic`]) and not as cyclic: those that
+    /// a forward transform is given, and those that an inverse one computes.
+    pub fn block_cyclic(mut self) -> Self {
+        self.natural = Distribution::BlockCyclic;
+        self
+    }
+
     /// Evaluates a polynomial in place. The data gets the distribution of the output's order.
     ///
     /// # Errors
@@ -219,24 +273,51 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
     ///
     /// The data is unchanged then, unless a device or an allocation failed between the steps.
     pub fn forward(&self, x: &mut Sharded<Mont<F>>) -> Result<()> {
-        self.check(x)?;
-        let (steps, places) = (self.steps()?, &self.plan.places);
+        let coefficients = self.coefficients(self.input);
+        self.check(x, coefficients)?;
+        let (steps, places) = (self.steps(coefficients)?, &self.plan.places);
         let mut received = self.memory(x)?;
-        for (place, part) in places.iter().zip(x.parts_mut()) {
-            steps.across(place, self.input, Direction::Forward).forward(part)?;
-        }
-        match self.input {
-            Order::Natural => {
-                steps.exchange(x.parts(), &mut received, |from, to| (steps.residue(to, self.output), from))?;
-                for ((place, part), received) in places.iter().zip(x.parts_mut()).zip(&received) {
-                    place.vector.transpose(received, steps.rows, part)?;
-                }
+        if self.input == Order::BitReversed {
+            for ((at, place), (part, sent)) in
+                places.iter().enumerate().zip(x.parts_mut().iter_mut().zip(&mut received))
+            {
+                steps.across(place).input(self.input).forward(&mut *part)?;
+                place.vector.transpose(part, steps.columns, &mut *sent)?;
+                self.twiddle(&steps, at, Direction::Forward, sent.as_view_mut(), 0..steps.columns)?;
             }
-            Order::BitReversed => {
-                for ((place, part), sent) in places.iter().zip(x.parts()).zip(&mut received) {
-                    place.vector.transpose(part, steps.columns, sent)?;
+            steps.exchange(places, &received, x.parts_mut(), 0..steps.columns, |from, to| {
+                (steps.residue(to, self.output), from)
+            })?;
+        } else {
+            let runs = self.runs(&steps, x.parts(), Direction::Forward)?;
+            let pieces = self.pieces(&steps, &runs, x.parts());
+            for piece in 0..pieces {
+                let columns = steps.piece(piece, pieces);
+                for ((at, run), part) in runs.iter().enumerate().zip(x.parts_mut()) {
+                    let (len, data) = (part.len(), part.as_view_mut());
+                    let mut data = match piece {
+                        0 => data,
+                        // SAFETY: the first piece comes behind all earlier work on the data. Others come behind it on
+                        // the same queue. Nobody else uses their columns before they are copied, and copies come behind
+                        // this queue.
+                        _ => unsafe { data.assume_ordered() },
+                    };
+                    if let Some(run) = run {
+                        let data = data.reborrow();
+                        run.launch_piece(piece, pieces, len, PassBuffers { source: None, data, scratch: None })?;
+                    }
+                    self.twiddle(&steps, at, Direction::Forward, data, columns.clone())?;
                 }
-                steps.exchange(&received, x.parts_mut(), |from, to| (steps.residue(to, self.output), from))?;
+                steps.exchange(places, x.parts(), &mut received, columns, |from, to| {
+                    (steps.residue(to, self.output), from)
+                })?;
+            }
+            for ((place, part), received) in places.iter().zip(x.parts_mut()).zip(&mut received) {
+                match coefficients {
+                    Distribution::Cyclic => place.vector.transpose(&*received, steps.rows, part)?,
+                    // They are in order: the data is there from now on.
+                    _ => std::mem::swap(part, received),
+                }
             }
         }
         self.local(&steps, x, &mut received, self.output, Direction::Forward)?;
@@ -249,49 +330,150 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
     /// # Errors
     /// Fails under the conditions of [`ShardedTransform::forward`].
     pub fn inverse(&self, x: &mut Sharded<Mont<F>>) -> Result<()> {
-        self.check(x)?;
-        let (steps, places) = (self.steps()?, &self.plan.places);
+        let coefficients = self.coefficients(self.output);
+        self.check(x, distribution(self.input))?;
+        let (steps, places) = (self.steps(coefficients)?, &self.plan.places);
         let mut received = self.memory(x)?;
         self.local(&steps, x, &mut received, self.input, Direction::Inverse)?;
-        match self.output {
-            Order::Natural => {
-                for ((place, part), sent) in places.iter().zip(x.parts()).zip(&mut received) {
-                    place.vector.transpose(part, steps.columns, sent)?;
-                }
-                steps.exchange(&received, x.parts_mut(), |from, to| (to, steps.residue(from, self.input)))?;
+        let rows = |from, to| (to, steps.residue(from, self.input));
+        if self.output == Order::BitReversed {
+            steps.exchange(places, x.parts(), &mut received, 0..steps.columns, rows)?;
+            for ((at, place), (part, received)) in
+                places.iter().enumerate().zip(x.parts_mut().iter_mut().zip(&mut received))
+            {
+                self.twiddle(&steps, at, Direction::Inverse, received.as_view_mut(), 0..steps.columns)?;
+                place.vector.transpose(&*received, steps.rows, &mut *part)?;
+                steps.across(place).output(self.output).inverse(part)?;
             }
-            Order::BitReversed => {
-                steps.exchange(x.parts(), &mut received, |from, to| (to, steps.residue(from, self.input)))?;
-                for ((place, part), received) in places.iter().zip(x.parts_mut()).zip(&received) {
-                    place.vector.transpose(received, steps.rows, part)?;
+        } else {
+            for ((place, part), sent) in places.iter().zip(x.parts_mut()).zip(&mut received) {
+                match coefficients {
+                    Distribution::Cyclic => place.vector.transpose(&*part, steps.columns, sent)?,
+                    _ => std::mem::swap(part, sent),
+                }
+            }
+            // From here on, what is sent lies in the second memory, and comes to the first.
+            let runs = self.runs(&steps, x.parts(), Direction::Inverse)?;
+            let pieces = self.pieces(&steps, &runs, x.parts());
+            let mut arrived = Vec::with_capacity(pieces);
+            for piece in 0..pieces {
+                steps.exchange(places, &received, x.parts_mut(), steps.piece(piece, pieces), rows)?;
+                arrived.push(places.iter().map(|place| place.transfers.record()).collect::<Result<Vec<Event>, _>>()?);
+            }
+            for (piece, arrived) in arrived.iter().enumerate() {
+                let columns = steps.piece(piece, pieces);
+                for ((at, run), part) in runs.iter().enumerate().zip(x.parts_mut()) {
+                    places[at].compute.wait_for(&arrived[at])?;
+                    let len = part.len();
+                    // SAFETY: the columns of this piece have arrived at the event. All other work on the memory was
+                    // given to this queue before, or touches other columns.
+                    let mut data = unsafe { part.as_view_mut().assume_ordered() };
+                    self.twiddle(&steps, at, Direction::Inverse, data.reborrow(), columns.clone())?;
+                    if let Some(run) = run {
+                        run.launch_piece(piece, pieces, len, PassBuffers { source: None, data, scratch: None })?;
+                    }
                 }
             }
         }
-        for (place, part) in places.iter().zip(x.parts_mut()) {
-            steps.across(place, self.output, Direction::Inverse).inverse(part)?;
-        }
-        x.assume_distribution(distribution(self.output));
+        x.assume_distribution(coefficients);
         Ok(())
     }
 
     /// Compiles the kernels of transforms like this one, forward and inverse, and computes their tables. Later calls
-    /// compile nothing.
+    /// compile no more than kernels of products and transpositions.
     ///
     /// # Errors
     /// [`Error::ZeroCoset`] if the generator of the coset is 0; [`Error::Device`] if memory is exhausted, if a kernel
     /// does not compile, or if a device fails.
     pub fn prepare(&self) -> Result<()> {
-        let steps = self.steps()?;
-        self.plan.devices.run(|at, _| {
-            let place = &self.plan.places[at];
-            steps.across(place, self.input, Direction::Forward).prepare()?;
-            steps.across(place, self.output, Direction::Inverse).prepare()?;
-            for values in [self.input, self.output] {
+        for (order, direction) in [(self.input, Direction::Forward), (self.output, Direction::Inverse)] {
+            let steps = self.steps(self.coefficients(order))?;
+            self.plan.devices.run(|at, _| {
+                let place = &self.plan.places[at];
+                let across = steps.across(place);
+                match direction {
+                    Direction::Forward => across.input(order).prepare()?,
+                    Direction::Inverse => across.output(order).prepare()?,
+                }
+                let values = if direction == Direction::Forward { self.output } else { self.input };
                 steps.local(place, at, values).input(self.input).output(self.output).prepare()?;
-            }
-            Ok::<_, Error>(())
-        })?;
+                if steps.has_tables {
+                    self.twiddles(&steps, at, direction)?;
+                }
+                Ok::<_, Error>(())
+            })?;
+        }
         Ok(())
+    }
+
+    /// The distribution of coefficients in this order.
+    fn coefficients(&self, order: Order) -> Distribution {
+        if order == Order::Natural { self.natural } else { distribution(order) }
+    }
+
+    /// The transforms over a of each place, of coefficients in natural order.
+    fn runs(
+        &self,
+        steps: &Steps<F>,
+        parts: &[Buffer<Mont<F>>],
+        direction: Direction,
+    ) -> Result<Vec<Option<Run<'_, F>>>> {
+        let ready = |place, part: &Buffer<_>| steps.across(place).ready(part.as_view(), direction, None);
+        self.plan.places.iter().zip(parts).map(|(place, part)| ready(place, part)).collect()
+    }
+
+    /// In how many pieces all places queue these.
+    fn pieces(&self, steps: &Steps<F>, runs: &[Option<Run<'_, F>>], parts: &[Buffer<Mont<F>>]) -> usize {
+        let most = (steps.columns * Mont::<F>::BYTES / self.plan.piece_bytes).clamp(1, PIECES.min(steps.columns));
+        let of_place = |(run, part): (&Option<Run<'_, F>>, &Buffer<Mont<F>>)| match run {
+            Some(run) => run.pieces(part.len(), most),
+            None => 1,
+        };
+        runs.iter().zip(parts).map(of_place).min().unwrap_or(1)
+    }
+
+    /// Multiplies some columns of the matrix of a place by its twiddles.
+    fn twiddle(
+        &self,
+        steps: &Steps<F>,
+        at: usize,
+        direction: Direction,
+        mut matrix: ViewMut<'_, Mont<F>>,
+        columns: Range<usize>,
+    ) -> Result<()> {
+        if !steps.has_tables || steps.rows == 1 {
+            return Ok(());
+        }
+        let (place, twiddles) = (&self.plan.places[at], self.twiddles(steps, at, direction)?);
+        for row in 1..steps.rows {
+            let part = |row: usize| row * steps.columns + columns.start..row * steps.columns + columns.end;
+            place.vector.mul_assign(matrix.view_mut(part(row))?, twiddles.view(part(row - 1))?)?;
+        }
+        Ok(())
+    }
+
+    /// The twiddles of a place, made on its queue.
+    fn twiddles(&self, steps: &Steps<F>, at: usize, direction: Direction) -> Result<&Buffer<Mont<F>>> {
+        let place = &self.plan.places[at];
+        let known = &place.twiddles[direction as usize][steps.coefficients as usize];
+        known.get_or_make(|| {
+            let root = if direction == Direction::Forward { steps.root } else { inverted(steps.root) };
+            let mut table = place.compute.device().alloc((steps.rows - 1) * steps.columns)?;
+            let (first, step) = match steps.coefficients {
+                Distribution::Cyclic => (at, steps.rows),
+                Distribution::Blocks => (steps.residue(at, Order::BitReversed), steps.rows),
+                Distribution::BlockCyclic => (at * steps.columns, 1),
+            };
+            for row in 1..steps.rows {
+                let mut powers = table.view_mut((row - 1) * steps.columns..row * steps.columns)?;
+                let power = |exponent: usize| root.pow([row as u64]).pow([exponent as u64]);
+                place.vector.powers(power(step), power(first), &mut powers)?;
+                if steps.coefficients == Distribution::Blocks {
+                    place.vector.bit_reverse_assign(powers)?;
+                }
+            }
+            Ok(table)
+        })
     }
 
     /// The transforms over b, whose values have this order.
@@ -303,9 +485,8 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
         values: Order,
         direction: Direction,
     ) -> Result<()> {
-        for (at, (place, (part, scratch))) in
-            self.plan.places.iter().zip(x.parts_mut().iter_mut().zip(scratch)).enumerate()
-        {
+        let places = self.plan.places.iter().enumerate();
+        for ((at, place), (part, scratch)) in places.zip(x.parts_mut().iter_mut().zip(scratch)) {
             let transform = steps.local(place, at, values).input(self.input).output(self.output);
             let data = part.as_view_mut();
             let Some(run) = transform.ready(data.as_view(), direction, None)? else { continue };
@@ -316,8 +497,7 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
     }
 
     /// Refuses data that is none of this transform.
-    fn check(&self, x: &Sharded<Mont<F>>) -> Result<()> {
-        let expected = distribution(self.input);
+    fn check(&self, x: &Sharded<Mont<F>>, expected: Distribution) -> Result<()> {
         x.expect_on("the data of a transform", &self.plan.devices)?;
         let (len, actual) = (self.plan.size(), x.len() as u64);
         if actual != len {
@@ -326,7 +506,7 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
         if self.coset.is_zero() {
             return Err(Error::ZeroCoset);
         }
-        // Of one place, both are the same.
+        // Of one place, all are the same.
         match x.distribution() == expected || self.plan.places.len() == 1 {
             true => Ok(()),
             false => Err(Error::Distribution { expected, actual: x.distribution() }),
@@ -342,7 +522,7 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
         x.parts().iter().map(own).collect()
     }
 
-    fn steps(&self) -> Result<Steps<F>> {
+    fn steps(&self, coefficients: Distribution) -> Result<Steps<F>> {
         let (log_n, log_devices) = (self.plan.log_n, self.plan.places.len().ilog2());
         let local = 1u64 << (log_n - log_devices);
         Ok(Steps {
@@ -351,6 +531,8 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
             generator: self.coset,
             across: self.coset.pow([local]),
             root: unity::<F>(log_n)?,
+            coefficients,
+            has_tables: self.plan.is_stored && self.coset.is_one(),
         })
     }
 }
@@ -365,22 +547,28 @@ struct Steps<F> {
     across: F,
     /// Of the whole transform.
     root: F,
+    coefficients: Distribution,
+    /// Whether twiddles come from tables, and not from cosets.
+    has_tables: bool,
 }
 
 impl<F: DeviceField + FftField> Steps<F> {
-    /// The transforms over a. `order` is that of the coefficients.
-    fn across<'a>(&self, place: &'a Place<F>, order: Order, direction: Direction) -> Transform<'a, F> {
+    /// The transforms over a: of columns, or of runs where coefficients are bit-reversed.
+    fn across<'a>(&self, place: &'a Place<F>) -> Transform<'a, F> {
         let transform = place.across.coset(self.across);
-        match (order, direction) {
-            (Order::Natural, _) => transform.columns(self.columns),
-            (Order::BitReversed, Direction::Forward) => transform.input(order),
-            (Order::BitReversed, Direction::Inverse) => transform.output(order),
-        }
+        if self.coefficients == Distribution::Blocks { transform } else { transform.columns(self.columns) }
     }
 
     /// The transform over b of the place number `at`, whose values have this order.
     fn local<'a>(&self, place: &'a Place<F>, at: usize, values: Order) -> Transform<'a, F> {
-        place.local.coset(self.generator * self.root.pow([self.residue(at, values) as u64]))
+        let residue = if self.has_tables { 0 } else { self.residue(at, values) };
+        place.local.coset(self.generator * self.root.pow([residue as u64]))
+    }
+
+    /// The columns of a piece.
+    fn piece(&self, piece: usize, pieces: usize) -> Range<usize> {
+        let share = self.columns / pieces;
+        piece * share..(piece + 1) * share
     }
 
     /// The residue class modulo the number of places that the place number `at` has of data in this order.
@@ -391,21 +579,23 @@ impl<F: DeviceField + FftField> Steps<F> {
         }
     }
 
-    /// Copies a row of each place to each place. `rows` gives the row that the first place sends to the second, and the
-    /// row that it is there.
+    /// Copies some columns of a row of each place to each place. `rows` gives the row that the first place sends to the
+    /// second, and the row that it is there.
     fn exchange(
         &self,
+        places: &[Place<F>],
         from: &[Buffer<Mont<F>>],
         to: &mut [Buffer<Mont<F>>],
+        columns: Range<usize>,
         rows: impl Fn(usize, usize) -> (usize, usize),
     ) -> Result<()> {
-        let run = |row: usize| row * self.columns..(row + 1) * self.columns;
+        let run = |row: usize| row * self.columns + columns.start..row * self.columns + columns.end;
         // Places take turns, so that no two of them read from the same one.
         for turn in 0..from.len() {
-            for (target, memory) in to.iter_mut().enumerate() {
+            for ((target, memory), place) in to.iter_mut().enumerate().zip(places) {
                 let source = (target + turn) % from.len();
                 let (sent, received) = rows(source, target);
-                memory.view_mut(run(received))?.copy_from(from[source].view(run(sent))?)?;
+                place.transfers.receive(from[source].view(run(sent))?, memory.view_mut(run(received))?)?;
             }
         }
         Ok(())
@@ -435,16 +625,28 @@ mod tests {
     fn check<F: DeviceField + FftField>(devices: &Devices, log_n: u32, config: NttConfig) {
         let mut rng = ark_std::test_rng();
         let coefficients: Vec<F> = (0..1 << log_n).map(|_| F::rand(&mut rng)).collect();
-        let ntt = ShardedNtt::<F>::with_config(devices, log_n, config).unwrap();
+        let mut ntt = ShardedNtt::<F>::with_config(devices, log_n, config).unwrap();
+        // In as many pieces as there may be.
+        ntt.piece_bytes = 1;
+        let inputs = [
+            (Order::Natural, Distribution::Cyclic),
+            (Order::Natural, Distribution::BlockCyclic),
+            (Order::BitReversed, Distribution::Blocks),
+        ];
         for generator in [F::ONE, F::GENERATOR] {
             let values = reference::forward(&coefficients, generator);
-            for (input, output) in ORDERS.map(|input| ORDERS.map(|output| (input, output))).into_iter().flatten() {
-                let case = format!("2^{log_n} over {}, {input:?} to {output:?}", devices.len());
+            for ((input, distribution), output) in
+                inputs.map(|input| ORDERS.map(|output| (input, output))).into_iter().flatten()
+            {
+                let case = format!("2^{log_n} over {}, {input:?} {distribution:?} to {output:?}", devices.len());
                 let given = reference::reorder(&coefficients, Order::Natural, input);
-                let mut x = Sharded::upload_with(devices, &given, distribution(input), Secrecy::Secret).unwrap();
-                ntt.coset(generator).input(input).output(output).forward(&mut x).unwrap();
+                let mut x = Sharded::upload_with(devices, &given, distribution, Secrecy::Secret).unwrap();
+                let transform = ntt.coset(generator);
+                let transform =
+                    if distribution == Distribution::BlockCyclic { transform.block_cyclic() } else { transform };
+                transform.clone().input(input).output(output).forward(&mut x).unwrap();
                 assert_eq!(x.to_vec().unwrap(), reference::reorder(&values, Order::Natural, output), "{case}");
-                ntt.coset(generator).input(output).output(input).inverse(&mut x).unwrap();
+                transform.input(output).output(input).inverse(&mut x).unwrap();
                 assert_eq!(x.to_vec().unwrap(), given, "{case}, inverse");
             }
         }
@@ -463,6 +665,7 @@ mod tests {
             }
         }
         check::<BabyBear>(&group(2), 9, NttConfig::default().twiddles(Twiddles::TwoLevel));
+        check::<BabyBear>(&group(4), 10, NttConfig::default());
         // Three devices in turn.
         check::<BabyBear>(&group(3).over(4).unwrap(), 6, NttConfig::default());
     }

@@ -38,6 +38,10 @@ fn add(trials: &mut DeviceTrials<'_>) {
         trials.add("bls12-381-fr::transforms", transforms::<ark_bls12_381::Fr>);
         trials.add("bls12-381-fr::proofs", proofs::<ark_bls12_381::Fr, ark_bls12_381::Fr>);
     }
+    // Copies in pieces, beside work on other pieces.
+    if trials.device.info().features.queues {
+        trials.add("bls12-381-fr::large", large);
+    }
 }
 
 /// Groups with this device: all of its kind where there are several, it with a processor, and with two more places.
@@ -162,21 +166,63 @@ fn transforms<F: DeviceField + FftField>(device: &Device) -> Outcome {
         let coefficients = random::<F>(1 << log_n, 5);
         for generator in [F::ONE, F::GENERATOR] {
             let values = ntt::reference::forward(&coefficients, generator);
-            for (input, output) in orders.iter().flat_map(|input| orders.iter().map(move |output| (*input, *output))) {
+            let every = orders.iter().flat_map(|input| orders.iter().map(move |output| (*input, *output, false)));
+            // Coefficients that need no transposition.
+            for (input, output, block_cyclic) in every.chain([(Order::Natural, Order::Natural, true)]) {
                 let case = format!("2^{log_n} over {devices}, {input:?} to {output:?}");
                 let distribution = |order| match order {
+                    Order::Natural if block_cyclic => Distribution::BlockCyclic,
                     Order::Natural => Distribution::Cyclic,
                     Order::BitReversed => Distribution::Blocks,
                 };
                 let given = ntt::reference::reorder(&coefficients, Order::Natural, input);
                 let mut x = Sharded::upload_with(&devices, &given, distribution(input), Secrecy::Secret)?;
-                ntt.coset(generator).input(input).output(output).forward(&mut x)?;
+                let transform = ntt.coset(generator);
+                let transform = if block_cyclic { transform.block_cyclic() } else { transform };
+                transform.clone().input(input).output(output).forward(&mut x)?;
                 let expected = ntt::reference::reorder(&values, Order::Natural, output);
                 expect_same(&case, &x.to_vec()?, &expected)?;
-                ntt.coset(generator).input(output).output(input).inverse(&mut x)?;
+                transform.input(output).output(input).inverse(&mut x)?;
                 expect_same(&format!("{case}, and back"), &x.to_vec()?, &given)?;
             }
         }
+    }
+    Ok(())
+}
+
+/// Transforms and proofs long enough that copies and work overlap, compared with those of one device.
+fn large(device: &Device) -> Outcome {
+    type Fr = ark_bls12_381::Fr;
+    let log_n = 21;
+    let host = random::<Fr>(1 << log_n, 6);
+    let mut expected = device.upload::<Mont<Fr>>(&host)?;
+    ntt::Ntt::<Fr>::new(device, log_n)?.forward(&mut expected)?;
+    let expected = expected.to_vec()?;
+    let gate = Expression::column(0) * Expression::column(0);
+    let statement = Statement::<Fr>::new(log_n as usize, &gate)?;
+    let claim = host.iter().map(Field::square).sum();
+    let table = device.upload::<Mont<Fr>>(&host)?;
+    let transcript = || Blake3Transcript::new(b"several devices");
+    let one = sumcheck::Sumcheck::<Fr>::new(device, &gate)?.prove(&statement, &[&table], claim, &mut transcript())?;
+    for devices in groups(device)? {
+        let ntt = ShardedNtt::<Fr>::new(&devices, log_n)?;
+        for distribution in [Distribution::Cyclic, Distribution::BlockCyclic] {
+            let transform = ntt.transform();
+            let transform = if distribution == Distribution::Cyclic { transform } else { transform.block_cyclic() };
+            let mut x = Sharded::upload(&devices, &host, distribution)?;
+            for round in 0..3 {
+                transform.forward(&mut x)?;
+                if round == 1 {
+                    expect_same(&format!("a transform over {devices}"), &x.to_vec()?, &expected)?;
+                }
+                transform.inverse(&mut x)?;
+            }
+            expect_same(&format!("three there and back over {devices}"), &x.to_vec()?, &host)?;
+        }
+        let table = Sharded::upload(&devices, &host, Distribution::Cyclic)?;
+        let prover = ShardedSumcheck::<Fr>::new(&devices, &gate)?;
+        let proved = prover.prove(&statement, &[&table], claim, &mut transcript())?;
+        expect_equal(&format!("a proof over {devices}"), &proved.proof.to_bytes(), &one.proof.to_bytes())?;
     }
     Ok(())
 }
