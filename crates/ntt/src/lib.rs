@@ -27,6 +27,6 @@ pub use out_of_core::{OutOfCore, forward_out_of_core, inverse_out_of_core};
 pub use pipeline::Pipeline;
 pub use plan::Ntt;
 pub use polynomial::LowDegreeExtension;
-pub use sharded::{ShardedNtt, ShardedTransform};
+pub use sharded::{Rows, ShardedNtt, ShardedTransform};
 pub use transform::Transform;
 pub use twiddles::TwiddleTable;

@@ -32,7 +32,8 @@ use std::{fmt, ops::Range};
 
 use ark_ff::FftField;
 use evariste_backend::{
-    Buffer, Devices, Distribution, Element, Error as DeviceError, Event, Queue, Sharded, ViewMut, author::Lazy,
+    Buffer, Device, Devices, Distribution, Element, Error as DeviceError, Event, Queue, Secrecy, Sharded, ViewMut,
+    author::Lazy,
 };
 use evariste_field::{DeviceField, Mont, Vector};
 
@@ -84,6 +85,9 @@ pub struct ShardedNtt<F: DeviceField> {
     devices: Devices,
     log_n: u32,
     places: Vec<Place<F>>,
+    /// The number of the first of these places among all, and that of all.
+    first: usize,
+    count: usize,
     /// Whether twiddles between the inner and the outer sums are stored.
     is_stored: bool,
     piece_bytes: usize,
@@ -102,6 +106,29 @@ struct Place<F: DeviceField> {
     /// Twiddles of its rows k₁ > 0, forward and inverse, by the distribution of coefficients, from the first use on.
     twiddles: [[Lazy<Buffer<Mont<F>>>; 3]; 2],
 }
+
+impl<F: DeviceField + FftField> Place<F> {
+    fn new(device: &Device, log_places: u32, log_local: u32, config: NttConfig) -> Result<Self> {
+        // Not the default queue, which waits for whatever others read of its memory.
+        let (compute, transfers) = (device.queue()?, device.queue()?);
+        let (across, local) = (Ntt::new(&compute, log_places)?, Ntt::with_config(&compute, log_local, config)?);
+        let (vector, twiddles) = (Vector::new(&compute), Default::default());
+        Ok(Self { across, local, vector, compute, transfers, twiddles })
+    }
+}
+
+/// The rows of an exchange between places: which one goes to each, and which one comes from each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rows {
+    /// By place, the row of what is sent that goes there.
+    pub sent: Vec<usize>,
+    /// By place, the row that what comes from there becomes.
+    pub received: Vec<usize>,
+}
+
+/// What copies columns of rows from each place's memory to the others'.
+type Exchange<'a, F> =
+    &'a mut dyn FnMut(&Steps<F>, &[Buffer<Mont<F>>], &mut [Buffer<Mont<F>>], Range<usize>) -> Result<()>;
 
 impl<F: DeviceField + FftField> ShardedNtt<F> {
     /// Makes a plan for 2^`log_n` elements, with tables and kernels on each device.
@@ -123,15 +150,28 @@ impl<F: DeviceField + FftField> ShardedNtt<F> {
     pub fn with_config(devices: &Devices, log_n: u32, config: NttConfig) -> Result<Self> {
         let log_devices = log_devices::<F>(devices, log_n)?;
         let log_local = log_n - log_devices;
-        let places = devices.run(|_, device| {
-            // Not the default queue, which waits for whatever others read of its memory.
-            let (compute, transfers) = (device.queue()?, device.queue()?);
-            let (across, local) = (Ntt::new(&compute, log_devices)?, Ntt::with_config(&compute, log_local, config)?);
-            let (vector, twiddles) = (Vector::new(&compute), Default::default());
-            Ok::<_, Error>(Place { across, local, vector, compute, transfers, twiddles })
-        })?;
-        let is_stored = is_stored::<F>(devices, log_local, config)?;
-        Ok(Self { devices: devices.clone(), log_n, places, is_stored, piece_bytes: PIECE_BYTES })
+        let places = devices.run(|_, device| Place::new(device, log_devices, log_local, config))?;
+        let (is_stored, count) = (is_stored::<F>(devices, log_local, config)?, devices.len());
+        let devices = devices.clone();
+        Ok(Self { devices, log_n, places, first: 0, count, is_stored, piece_bytes: PIECE_BYTES })
+    }
+
+    /// Makes the plan of place number `at` of `count`, where other processes have the others. It takes
+    /// [`ShardedTransform::forward_part`] and [`ShardedTransform::inverse_part`] alone. Twiddles between places are not
+    /// stored.
+    ///
+    /// # Errors
+    /// Fails under the conditions of [`ShardedNtt::new`], and with [`Error::Device`] and `OutOfRange` inside unless `at`
+    /// is below `count`.
+    pub fn part(device: &Device, at: usize, count: usize, log_n: u32, config: NttConfig) -> Result<Self> {
+        if at >= count {
+            let (offset, len) = (at as u64, count as u64);
+            return Err(DeviceError::OutOfRange { what: "the place of a transform", offset, count: 1, len }.into());
+        }
+        let log_count = log_places::<F>(count, log_n)?;
+        let places = vec![Place::new(device, log_count, log_n - log_count, config)?];
+        let (devices, is_stored) = (device.into(), false);
+        Ok(Self { devices, log_n, places, first: at, count, is_stored, piece_bytes: PIECE_BYTES })
     }
 
     /// Returns the bytes of device memory that a plan and a call take on each device beside the data, by place: tables
@@ -210,12 +250,16 @@ fn is_stored<F: DeviceField + FftField>(devices: &Devices, log_local: u32, confi
 
 /// log₂ of the number of devices, which must suit the number of elements.
 fn log_devices<F: FftField>(devices: &Devices, log_n: u32) -> Result<u32> {
-    if !devices.len().is_power_of_two() {
-        return Err(Error::Devices { actual: devices.len() });
+    log_places::<F>(devices.len(), log_n)
+}
+
+fn log_places<F: FftField>(count: usize, log_n: u32) -> Result<u32> {
+    if !count.is_power_of_two() {
+        return Err(Error::Devices { actual: count });
     }
-    let log_devices = devices.len().ilog2();
+    let log_devices = count.ilog2();
     if log_n < 2 * log_devices {
-        let (expected, actual) = (devices.len() as u64 * devices.len() as u64, 1 << log_n);
+        let (expected, actual) = (1 << (2 * log_devices), 1 << log_n);
         let what = "the elements of a transform, at least the square of the number of devices";
         return Err(DeviceError::Length { what, expected, actual }.into());
     }
@@ -275,25 +319,75 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
     pub fn forward(&self, x: &mut Sharded<Mont<F>>) -> Result<()> {
         let coefficients = self.coefficients(self.input);
         self.check(x, coefficients)?;
+        let places = &self.plan.places;
+        self.forward_by(x.parts_mut(), &mut |steps, from, to, columns| {
+            steps.exchange(places, from, to, columns, |from, to| (steps.residue(to, self.output), from))
+        })?;
+        x.assume_distribution(distribution(self.output));
+        Ok(())
+    }
+
+    /// Does the part of [`ShardedTransform::forward`] of the place of a plan from [`ShardedNtt::part`]. `exchange` is
+    /// called once, with memory of as many rows as there are places, for what is sent and for what is received.
+    ///
+    /// # Errors
+    /// - [`Error::ZeroCoset`] if the generator of the coset is 0.
+    /// - [`Error::Device`] unless `part` has a share of the elements, on the device of the plan.
+    /// - [`Error::Device`] if memory is exhausted, if a kernel does not compile at its first use, or if the device fails.
+    /// - The error of `exchange`.
+    pub fn forward_part(
+        &self,
+        part: &mut Buffer<Mont<F>>,
+        exchange: impl FnOnce(&Buffer<Mont<F>>, &mut Buffer<Mont<F>>, &Rows) -> Result<()>,
+    ) -> Result<()> {
+        self.expect_part(part)?;
+        let mut exchange = Some(exchange);
+        self.forward_by(std::slice::from_mut(part), &mut |steps, from, to, _| {
+            let places = 0..self.plan.count;
+            let sent = places.clone().map(|to| steps.residue(to, self.output)).collect();
+            let rows = Rows { sent, received: places.collect() };
+            exchange.take().map_or(Ok(()), |exchange| exchange(&from[0], &mut to[0], &rows))
+        })
+    }
+
+    /// Does the part of [`ShardedTransform::inverse`] of the place of a plan from [`ShardedNtt::part`], as
+    /// [`ShardedTransform::forward_part`] does.
+    ///
+    /// # Errors
+    /// Fails under the conditions of [`ShardedTransform::forward_part`].
+    pub fn inverse_part(
+        &self,
+        part: &mut Buffer<Mont<F>>,
+        exchange: impl FnOnce(&Buffer<Mont<F>>, &mut Buffer<Mont<F>>, &Rows) -> Result<()>,
+    ) -> Result<()> {
+        self.expect_part(part)?;
+        let mut exchange = Some(exchange);
+        self.inverse_by(std::slice::from_mut(part), &mut |steps, from, to, _| {
+            let places = 0..self.plan.count;
+            let received = places.clone().map(|from| steps.residue(from, self.input)).collect();
+            let rows = Rows { sent: places.collect(), received };
+            exchange.take().map_or(Ok(()), |exchange| exchange(&from[0], &mut to[0], &rows))
+        })
+    }
+
+    /// The steps of a forward transform on the parts of these places.
+    fn forward_by(&self, parts: &mut [Buffer<Mont<F>>], exchange: Exchange<'_, F>) -> Result<()> {
+        let coefficients = self.coefficients(self.input);
         let (steps, places) = (self.steps(coefficients)?, &self.plan.places);
-        let mut received = self.memory(x)?;
+        let mut received = self.memory(parts)?;
         if self.input == Order::BitReversed {
-            for ((at, place), (part, sent)) in
-                places.iter().enumerate().zip(x.parts_mut().iter_mut().zip(&mut received))
-            {
+            for ((at, place), (part, sent)) in places.iter().enumerate().zip(parts.iter_mut().zip(&mut received)) {
                 steps.across(place).input(self.input).forward(&mut *part)?;
                 place.vector.transpose(part, steps.columns, &mut *sent)?;
                 self.twiddle(&steps, at, Direction::Forward, sent.as_view_mut(), 0..steps.columns)?;
             }
-            steps.exchange(places, &received, x.parts_mut(), 0..steps.columns, |from, to| {
-                (steps.residue(to, self.output), from)
-            })?;
+            exchange(&steps, &received, parts, 0..steps.columns)?;
         } else {
-            let runs = self.runs(&steps, x.parts(), Direction::Forward)?;
-            let pieces = self.pieces(&steps, &runs, x.parts());
+            let runs = self.runs(&steps, parts, Direction::Forward)?;
+            let pieces = self.pieces(&steps, &runs, parts);
             for piece in 0..pieces {
                 let columns = steps.piece(piece, pieces);
-                for ((at, run), part) in runs.iter().enumerate().zip(x.parts_mut()) {
+                for ((at, run), part) in runs.iter().enumerate().zip(&mut *parts) {
                     let (len, data) = (part.len(), part.as_view_mut());
                     let mut data = match piece {
                         0 => data,
@@ -308,11 +402,9 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
                     }
                     self.twiddle(&steps, at, Direction::Forward, data, columns.clone())?;
                 }
-                steps.exchange(places, x.parts(), &mut received, columns, |from, to| {
-                    (steps.residue(to, self.output), from)
-                })?;
+                exchange(&steps, parts, &mut received, columns)?;
             }
-            for ((place, part), received) in places.iter().zip(x.parts_mut()).zip(&mut received) {
+            for ((place, part), received) in places.iter().zip(&mut *parts).zip(&mut received) {
                 match coefficients {
                     Distribution::Cyclic => place.vector.transpose(&*received, steps.rows, part)?,
                     // They are in order: the data is there from now on.
@@ -320,9 +412,7 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
                 }
             }
         }
-        self.local(&steps, x, &mut received, self.output, Direction::Forward)?;
-        x.assume_distribution(distribution(self.output));
-        Ok(())
+        self.local(&steps, parts, &mut received, self.output, Direction::Forward)
     }
 
     /// Interpolates: the inverse of [`ShardedTransform::forward`] with the orders exchanged.
@@ -330,39 +420,46 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
     /// # Errors
     /// Fails under the conditions of [`ShardedTransform::forward`].
     pub fn inverse(&self, x: &mut Sharded<Mont<F>>) -> Result<()> {
-        let coefficients = self.coefficients(self.output);
         self.check(x, distribution(self.input))?;
+        let places = &self.plan.places;
+        self.inverse_by(x.parts_mut(), &mut |steps, from, to, columns| {
+            steps.exchange(places, from, to, columns, |from, to| (to, steps.residue(from, self.input)))
+        })?;
+        x.assume_distribution(self.coefficients(self.output));
+        Ok(())
+    }
+
+    /// The steps of an inverse transform on the parts of these places.
+    fn inverse_by(&self, parts: &mut [Buffer<Mont<F>>], exchange: Exchange<'_, F>) -> Result<()> {
+        let coefficients = self.coefficients(self.output);
         let (steps, places) = (self.steps(coefficients)?, &self.plan.places);
-        let mut received = self.memory(x)?;
-        self.local(&steps, x, &mut received, self.input, Direction::Inverse)?;
-        let rows = |from, to| (to, steps.residue(from, self.input));
+        let mut received = self.memory(parts)?;
+        self.local(&steps, parts, &mut received, self.input, Direction::Inverse)?;
         if self.output == Order::BitReversed {
-            steps.exchange(places, x.parts(), &mut received, 0..steps.columns, rows)?;
-            for ((at, place), (part, received)) in
-                places.iter().enumerate().zip(x.parts_mut().iter_mut().zip(&mut received))
-            {
+            exchange(&steps, parts, &mut received, 0..steps.columns)?;
+            for ((at, place), (part, received)) in places.iter().enumerate().zip(parts.iter_mut().zip(&mut received)) {
                 self.twiddle(&steps, at, Direction::Inverse, received.as_view_mut(), 0..steps.columns)?;
                 place.vector.transpose(&*received, steps.rows, &mut *part)?;
                 steps.across(place).output(self.output).inverse(part)?;
             }
         } else {
-            for ((place, part), sent) in places.iter().zip(x.parts_mut()).zip(&mut received) {
+            for ((place, part), sent) in places.iter().zip(&mut *parts).zip(&mut received) {
                 match coefficients {
                     Distribution::Cyclic => place.vector.transpose(&*part, steps.columns, sent)?,
                     _ => std::mem::swap(part, sent),
                 }
             }
             // From here on, what is sent lies in the second memory, and comes to the first.
-            let runs = self.runs(&steps, x.parts(), Direction::Inverse)?;
-            let pieces = self.pieces(&steps, &runs, x.parts());
+            let runs = self.runs(&steps, parts, Direction::Inverse)?;
+            let pieces = self.pieces(&steps, &runs, parts);
             let mut arrived = Vec::with_capacity(pieces);
             for piece in 0..pieces {
-                steps.exchange(places, &received, x.parts_mut(), steps.piece(piece, pieces), rows)?;
+                exchange(&steps, &received, parts, steps.piece(piece, pieces))?;
                 arrived.push(places.iter().map(|place| place.transfers.record()).collect::<Result<Vec<Event>, _>>()?);
             }
             for (piece, arrived) in arrived.iter().enumerate() {
                 let columns = steps.piece(piece, pieces);
-                for ((at, run), part) in runs.iter().enumerate().zip(x.parts_mut()) {
+                for ((at, run), part) in runs.iter().enumerate().zip(&mut *parts) {
                     places[at].compute.wait_for(&arrived[at])?;
                     let len = part.len();
                     // SAFETY: the columns of this piece have arrived at the event. All other work on the memory was
@@ -375,7 +472,6 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
                 }
             }
         }
-        x.assume_distribution(coefficients);
         Ok(())
     }
 
@@ -396,7 +492,7 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
                     Direction::Inverse => across.output(order).prepare()?,
                 }
                 let values = if direction == Direction::Forward { self.output } else { self.input };
-                steps.local(place, at, values).input(self.input).output(self.output).prepare()?;
+                steps.local(place, self.plan.first + at, values).input(self.input).output(self.output).prepare()?;
                 if steps.has_tables {
                     self.twiddles(&steps, at, direction)?;
                 }
@@ -424,6 +520,10 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
 
     /// In how many pieces all places queue these.
     fn pieces(&self, steps: &Steps<F>, runs: &[Option<Run<'_, F>>], parts: &[Buffer<Mont<F>>]) -> usize {
+        // What others copy comes at once.
+        if self.plan.count > self.plan.places.len() {
+            return 1;
+        }
         let most = (steps.columns * Mont::<F>::BYTES / self.plan.piece_bytes).clamp(1, PIECES.min(steps.columns));
         let of_place = |(run, part): (&Option<Run<'_, F>>, &Buffer<Mont<F>>)| match run {
             Some(run) => run.pieces(part.len(), most),
@@ -480,14 +580,14 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
     fn local(
         &self,
         steps: &Steps<F>,
-        x: &mut Sharded<Mont<F>>,
+        parts: &mut [Buffer<Mont<F>>],
         scratch: &mut [Buffer<Mont<F>>],
         values: Order,
         direction: Direction,
     ) -> Result<()> {
         let places = self.plan.places.iter().enumerate();
-        for ((at, place), (part, scratch)) in places.zip(x.parts_mut().iter_mut().zip(scratch)) {
-            let transform = steps.local(place, at, values).input(self.input).output(self.output);
+        for ((at, place), (part, scratch)) in places.zip(parts.iter_mut().zip(scratch)) {
+            let transform = steps.local(place, self.plan.first + at, values).input(self.input).output(self.output);
             let data = part.as_view_mut();
             let Some(run) = transform.ready(data.as_view(), direction, None)? else { continue };
             let scratch = Some(scratch.as_view_mut());
@@ -499,6 +599,10 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
     /// Refuses data that is none of this transform.
     fn check(&self, x: &Sharded<Mont<F>>, expected: Distribution) -> Result<()> {
         x.expect_on("the data of a transform", &self.plan.devices)?;
+        if self.plan.count > self.plan.places.len() {
+            let (what, expected) = ("the places of a transform of the whole", self.plan.count);
+            return Err(DeviceError::length(what, expected, self.plan.places.len()).into());
+        }
         let (len, actual) = (self.plan.size(), x.len() as u64);
         if actual != len {
             return Err(DeviceError::Length { what: "the data of a transform", expected: len, actual }.into());
@@ -514,16 +618,30 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
     }
 
     /// Memory for what each place receives, which is scratch of its own transforms as well.
-    fn memory(&self, x: &Sharded<Mont<F>>) -> Result<Vec<Buffer<Mont<F>>>> {
-        let secrecy = x.secrecy();
-        let lowest = x.parts().iter().map(Buffer::secrecy).min().unwrap_or_default();
+    fn memory(&self, parts: &[Buffer<Mont<F>>]) -> Result<Vec<Buffer<Mont<F>>>> {
+        let secrecy = Secrecy::of(parts.iter().map(Buffer::secrecy));
+        let lowest = parts.iter().map(Buffer::secrecy).min().unwrap_or_default();
         secrecy.expect_to(lowest, "transform", ["a part of the data", "another part"])?;
         let own = |part: &Buffer<Mont<F>>| Ok(part.device().alloc_with(part.len(), secrecy)?);
-        x.parts().iter().map(own).collect()
+        parts.iter().map(own).collect()
+    }
+
+    /// Refuses a part that is none of this plan's place.
+    fn expect_part(&self, part: &Buffer<Mont<F>>) -> Result<()> {
+        self.plan.devices[0].expect_same("the data of a transform", part.device())?;
+        let expected = self.plan.size() / self.plan.count as u64;
+        if self.plan.places.len() != 1 || part.len() as u64 != expected {
+            let what = "the data of a place of a transform";
+            return Err(DeviceError::Length { what, expected, actual: part.len() as u64 }.into());
+        }
+        if self.coset.is_zero() {
+            return Err(Error::ZeroCoset);
+        }
+        Ok(())
     }
 
     fn steps(&self, coefficients: Distribution) -> Result<Steps<F>> {
-        let (log_n, log_devices) = (self.plan.log_n, self.plan.places.len().ilog2());
+        let (log_n, log_devices) = (self.plan.log_n, self.plan.count.ilog2());
         let local = 1u64 << (log_n - log_devices);
         Ok(Steps {
             rows: 1 << log_devices,
@@ -613,7 +731,7 @@ fn distribution(order: Order) -> Distribution {
 #[cfg(test)]
 mod tests {
     use ark_bls12_381::Fr;
-    use evariste_backend::{Device, DeviceId, Secrecy};
+    use evariste_backend::DeviceId;
     use evariste_field::small::BabyBear;
 
     use super::*;
@@ -668,6 +786,85 @@ mod tests {
         check::<BabyBear>(&group(4), 10, NttConfig::default());
         // Three devices in turn.
         check::<BabyBear>(&group(3).over(4).unwrap(), 6, NttConfig::default());
+    }
+
+    /// Places that are plans of their own: an exchange through the host, as other processes would do.
+    fn check_parts(count: usize, log_n: u32) {
+        let mut rng = ark_std::test_rng();
+        let coefficients: Vec<Fr> = (0..1 << log_n).map(|_| ark_ff::UniformRand::rand(&mut rng)).collect();
+        let devices = group(count);
+        let plan = |at: usize| ShardedNtt::<Fr>::part(&devices[at], at, count, log_n, NttConfig::default()).unwrap();
+        let plans: Vec<_> = (0..count).map(plan).collect();
+        for (input, output) in ORDERS.map(|input| ORDERS.map(|output| (input, output))).into_iter().flatten() {
+            for generator in [Fr::from(1), Fr::GENERATOR] {
+                let given = reference::reorder(&coefficients, Order::Natural, input);
+                let x = Sharded::<Mont<Fr>>::upload(&devices, &given, distribution(input)).unwrap();
+                let distribution_in = x.distribution();
+                let run = (1 << log_n) / (count * count);
+                let mut parts = x.into_parts();
+                for is_forward in [true, false] {
+                    let sent = std::sync::Mutex::new(vec![Vec::new(); count]);
+                    let barrier = std::sync::Barrier::new(count);
+                    std::thread::scope(|scope| {
+                        for (at, (plan, part)) in plans.iter().zip(&mut parts).enumerate() {
+                            let (sent, barrier) = (&sent, &barrier);
+                            scope.spawn(move || {
+                                let exchange = |from: &Buffer<Mont<Fr>>, to: &mut Buffer<Mont<Fr>>, rows: &Rows| {
+                                    let from = from.to_vec()?;
+                                    let row = |row: &usize| from[row * run..][..run].to_vec();
+                                    sent.lock().unwrap()[at] = rows.sent.iter().map(row).collect::<Vec<_>>();
+                                    barrier.wait();
+                                    for (place, row) in rows.received.iter().enumerate() {
+                                        let received = sent.lock().unwrap()[place][at].clone();
+                                        to.view_mut(row * run..(row + 1) * run)?.write(&received)?;
+                                    }
+                                    Ok(())
+                                };
+                                match is_forward {
+                                    true => {
+                                        let transform = plan.coset(generator).input(input).output(output);
+                                        transform.forward_part(part, exchange).unwrap();
+                                    }
+                                    false => {
+                                        let transform = plan.coset(generator).input(output).output(input);
+                                        transform.inverse_part(part, exchange).unwrap();
+                                    }
+                                }
+                            });
+                        }
+                    });
+                    let (expected, order) = match is_forward {
+                        true => (
+                            reference::reorder(&reference::forward(&coefficients, generator), Order::Natural, output),
+                            distribution(output),
+                        ),
+                        false => (given.clone(), distribution_in),
+                    };
+                    let x = Sharded::from_parts(parts, order).unwrap();
+                    assert_eq!(x.to_vec().unwrap(), expected, "{count} places, {input:?} to {output:?}, {is_forward}");
+                    parts = x.into_parts();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn plans_of_single_places_exchange_rows() {
+        for (count, log_n) in [(1, 3), (2, 5), (4, 6)] {
+            check_parts(count, log_n);
+        }
+        let device = Device::cpu();
+        let part = |at| ShardedNtt::<Fr>::part(&device, at, 2, 4, NttConfig::default());
+        assert!(matches!(part(2), Err(Error::Device(DeviceError::OutOfRange { .. }))));
+        let plan = part(1).unwrap();
+        let mut short = device.zeros::<Mont<Fr>>(4).unwrap();
+        let refused = plan.transform().forward_part(&mut short, |_, _, _| Ok(()));
+        assert!(matches!(refused, Err(Error::Device(DeviceError::Length { expected: 8, actual: 4, .. }))));
+        let mut whole = Sharded::upload(&(&device).into(), &[Fr::from(1); 16], Distribution::Cyclic).unwrap();
+        assert!(matches!(
+            plan.forward(&mut whole),
+            Err(Error::Device(DeviceError::Length { expected: 2, actual: 1, .. }))
+        ));
     }
 
     #[test]

@@ -125,73 +125,20 @@ impl<E: DeviceField, T: DeviceField> ShardedSumcheck<E, T> {
     ) -> Result<ProverOutput<E>> {
         self.check(statement, tables)?;
         statement.check_claim(claim)?;
-        let (num_vars, order) = (statement.num_vars(), statement.binding_order());
-        let log_places = self.plans.len().ilog2() as usize;
-        let rounds = num_vars - log_places;
-        let point = statement.begin(claim, num_vars, transcript);
-        let (own, last) = match &point {
-            None => (None, None),
-            Some(point) => {
-                let at = if order == Order::MsbFirst { log_places } else { rounds };
-                let (low, high) = point.split_at(at);
-                let (own, last) = if order == Order::MsbFirst { (high, low) } else { (low, high) };
-                (Some(own.to_vec()), Some(last))
-            }
-        };
-        let weights = last.map_or_else(|| vec![E::ONE; self.plans.len()], reference::eq);
-        let part = Statement::new(rounds, statement.expression())?
-            .constants(statement.constants_of())
-            .order(order)
-            .allow_small_challenges();
+        let session = Session::new(statement, self.plans.len(), claim, transcript)?;
         if self.config.check {
-            let part = part.clone().weight(own.clone().map_or(Weight::None, Weight::Eq));
+            let part = session.checked();
             let sums = self.devices.run(|place, _| self.plans[place].sum(&part, &of_place(tables, place)))?;
-            if sums.iter().zip(&weights).map(|(sum, weight)| *sum * weight).sum::<E>() != claim {
-                return Err(Error::FalseClaim);
-            }
+            session.expect_claim(sums)?;
         }
-        let part = part.weight(match (statement.weight_of(), &own) {
-            (Weight::ZeroCheck, _) => Weight::ZeroCheck,
-            (_, Some(own)) => Weight::Eq(own.clone()),
-            (_, None) => Weight::None,
-        });
-
-        let mut value = claim;
-        let (mut messages, mut challenges) = (Vec::with_capacity(num_vars), Vec::with_capacity(num_vars));
-        let mut next = |message: Vec<E>| {
-            transcript.absorb(&bytes_of(&message));
-            let challenge = transcript.challenge();
-            let weights = statement.weights(point.as_deref(), messages.len());
-            value = evaluate(&complete(&message, value, weights), challenge);
-            messages.push(message);
-            challenges.push(challenge);
-            challenge
-        };
-        let mut bound = self.rounds(&part, tables, claim, own.as_deref(), |parts| {
-            let mut message = vec![E::ZERO; statement.degree()];
-            for (part, weight) in parts.iter().zip(&weights) {
-                message.iter_mut().zip(&**part).for_each(|(sum, coefficient)| *sum += *coefficient * weight);
-            }
-            next(message)
-        })?;
-        for round in 0..log_places {
-            let last = last.map(|last| match order {
-                Order::MsbFirst => &last[..log_places - 1 - round],
-                Order::LsbFirst => &last[round + 1..],
-            });
-            let challenge = next(message(statement, &bound, last));
-            bound.iter_mut().for_each(|table| *table = Wiped::from(reference::bind(table, challenge, order)));
-        }
-        let values: Vec<E> = bound.iter().map(|table| table[0]).collect();
-        transcript.absorb(&bytes_of(&values));
-        let mut coordinates = challenges.clone();
-        (0..num_vars).for_each(|round| coordinates[order.variable(num_vars, round)] = challenges[round]);
-        let proof = Proof { rounds: messages, values };
-        Ok(ProverOutput { proof, point: coordinates, value, weight: point, tables: Vec::new() })
+        let mut session = session;
+        let (part, own) = (session.part.clone(), session.own.clone());
+        let values = self.rounds(&part, tables, claim, own.as_deref(), |parts| session.next(parts))?;
+        Ok(session.finish(&values))
     }
 
-    /// The rounds that each place does on its own, where `next` gives the challenge for their messages. Gives the tables
-    /// that are left, with an element for each place.
+    /// The rounds that each place does on its own, where `next` gives the challenge for their messages. Gives the values
+    /// of the tables of each place that are left.
     fn rounds(
         &self,
         part: &Statement<E>,
@@ -205,8 +152,7 @@ impl<E: DeviceField, T: DeviceField> ShardedSumcheck<E, T> {
                 let ((sent, messages), (challenges, received)) = (channel(), channel());
                 let plan = plan.on(&plan.queue);
                 let work = move || {
-                    // With a weight, those of the places add up to 1. Without one, the first has all of the claim.
-                    let claim = if own.is_some() || place == 0 { claim } else { E::ZERO };
+                    let claim = part_of_claim(claim, own.is_some(), place);
                     let mut relay = Relay { message: Wiped::default(), sent, received };
                     let tables = TablePlace::Given(of_place(tables, place));
                     plan.rounds(part, part.num_vars(), tables, claim, own.map(<[E]>::to_vec), &mut relay)
@@ -233,13 +179,7 @@ impl<E: DeviceField, T: DeviceField> ShardedSumcheck<E, T> {
             threads.into_iter().map(|thread| end(thread.join())).collect()
         });
         let outputs = outputs.into_iter().collect::<Result<Vec<_>>>()?;
-        let values: Vec<Wiped<E>> = outputs.into_iter().map(|output| Wiped::from(output.proof.values)).collect();
-        let table = |table: usize| {
-            let mut bound = Wiped::with_capacity(values.len());
-            bound.extend(values.iter().map(|values| values[table]));
-            bound
-        };
-        Ok((0..tables.len()).map(table).collect())
+        Ok(outputs.into_iter().map(|output| Wiped::from(output.proof.values)).collect())
     }
 
     /// Refuses another expression, and tables that are none of the statement's on these devices.
@@ -275,6 +215,238 @@ impl<E, T> fmt::Debug for ShardedSumcheck<E, T> {
     }
 }
 
+impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
+    /// Does the part of place number `place` of `places` in a proof as [`ShardedSumcheck`] makes it, where other
+    /// processes have the other places. All of them call this with the same statement and claim, and with transcripts in
+    /// the same state. All get the same proof.
+    ///
+    /// `gather` takes elements of this place, and returns those of all places, by place. It is called once a round, and
+    /// once behind the last one. The configuration's check of the claim is not made.
+    ///
+    /// # Errors
+    /// - [`Error::Devices`] unless `places` is a power of two.
+    /// - Those of [`Sumcheck::prove`], about a statement with log₂ `places` variables less.
+    /// - The error of `gather`.
+    pub fn prove_part<'a>(
+        &self,
+        statement: &Statement<E>,
+        [place, places]: [usize; 2],
+        tables: &[impl Into<View<'a, Mont<T>>> + Copy],
+        claim: E,
+        transcript: &mut dyn Transcript<E>,
+        mut gather: impl FnMut(&[E]) -> Result<Vec<Vec<E>>>,
+    ) -> Result<ProverOutput<E>> {
+        if !places.is_power_of_two() || place >= places {
+            return Err(Error::Devices { actual: places });
+        }
+        let least = 2 * places;
+        if 1 << statement.num_vars() < least {
+            let (what, actual) = ("the elements of a table on several devices, at least", 1 << statement.num_vars());
+            return Err(Error::length(what, least, actual));
+        }
+        if *statement.expression() != self.expression {
+            return Err(Error::OtherExpression);
+        }
+        statement.check()?;
+        statement.check_claim(claim)?;
+        let own = Statement::new(statement.num_vars() - places.ilog2() as usize, statement.expression())?;
+        let tables = self.given(&own.constants(statement.constants_of()), tables)?;
+        let mut session = Session::new(statement, places, claim, transcript)?;
+        let (part, own) = (session.part.clone(), session.own.clone());
+        let claim = part_of_claim(claim, own.is_some(), place);
+        let plan = self.with(&self.queue, self.config.check(false));
+        let mut relay = Gather { message: Wiped::default(), session: &mut session, gather: &mut gather, failed: None };
+        let output = plan.rounds(&part, part.num_vars(), TablePlace::Given(tables), claim, own, &mut relay);
+        // Where others cannot be reached, nothing that came after is worth anything.
+        if let Some(error) = relay.failed {
+            return Err(error);
+        }
+        let values = gathered(&mut gather, &Wiped::from(output?.proof.values), places)?;
+        Ok(session.finish(&values))
+    }
+}
+
+/// What `gather` returns, of each place as many elements as are given.
+fn gathered<E: DeviceField>(
+    gather: &mut impl FnMut(&[E]) -> Result<Vec<Vec<E>>>,
+    own: &[E],
+    places: usize,
+) -> Result<Vec<Wiped<E>>> {
+    let all: Vec<Wiped<E>> = gather(own)?.into_iter().map(Wiped::from).collect();
+    if all.len() != places {
+        return Err(Error::length("the places of a proof", places, all.len()));
+    }
+    match all.iter().find(|part| part.len() != own.len()) {
+        Some(part) => Err(Error::length("the elements of a place", own.len(), part.len())),
+        None => Ok(all),
+    }
+}
+
+/// The claim of a place. With a weight, those of the places add up to 1. Without one, the first has all of the claim.
+fn part_of_claim<E: DeviceField>(claim: E, is_weighted: bool, place: usize) -> E {
+    if is_weighted || place == 0 { claim } else { E::ZERO }
+}
+
+/// A proof on its way, as the one knows it who draws the challenges.
+struct Session<'a, E: DeviceField> {
+    statement: &'a Statement<E>,
+    transcript: &'a mut dyn Transcript<E>,
+    /// log₂ of the number of places.
+    log_places: usize,
+    claim: E,
+    /// What a place proves, and the coordinates of the weight for that.
+    part: Statement<E>,
+    own: Option<Vec<E>>,
+    /// All coordinates of the weight, and those that tell the place.
+    point: Option<Vec<E>>,
+    last: Option<Vec<E>>,
+    /// The weight of each place.
+    weights: Vec<E>,
+    value: E,
+    messages: Vec<Vec<E>>,
+    challenges: Vec<E>,
+}
+
+impl<'a, E: DeviceField> Session<'a, E> {
+    /// Binds the transcript. The statement and the claim were checked.
+    fn new(
+        statement: &'a Statement<E>,
+        places: usize,
+        claim: E,
+        transcript: &'a mut dyn Transcript<E>,
+    ) -> Result<Self> {
+        let (num_vars, order) = (statement.num_vars(), statement.binding_order());
+        let log_places = places.ilog2() as usize;
+        let rounds = num_vars - log_places;
+        let part = Statement::new(rounds, statement.expression())?
+            .constants(statement.constants_of())
+            .order(order)
+            .allow_small_challenges();
+        let point = statement.begin(claim, num_vars, transcript);
+        let (own, last) = match &point {
+            None => (None, None),
+            Some(point) => {
+                let (low, high) = point.split_at(if order == Order::MsbFirst { log_places } else { rounds });
+                let (own, last) = if order == Order::MsbFirst { (high, low) } else { (low, high) };
+                (Some(own.to_vec()), Some(last.to_vec()))
+            }
+        };
+        let part = part.weight(match (statement.weight_of(), &own) {
+            (Weight::ZeroCheck, _) => Weight::ZeroCheck,
+            (_, Some(own)) => Weight::Eq(own.clone()),
+            (_, None) => Weight::None,
+        });
+        let weights = last.as_ref().map_or_else(|| vec![E::ONE; places], |last| reference::eq(last));
+        let (messages, challenges) = (Vec::with_capacity(num_vars), Vec::with_capacity(num_vars));
+        let value = claim;
+        Ok(Self {
+            statement,
+            transcript,
+            log_places,
+            claim,
+            part,
+            own,
+            point,
+            last,
+            weights,
+            value,
+            messages,
+            challenges,
+        })
+    }
+
+    /// What a place sums for the check of the claim.
+    fn checked(&self) -> Statement<E> {
+        self.part.clone().weight(self.own.clone().map_or(Weight::None, Weight::Eq))
+    }
+
+    /// Refuses the claim unless the sums of places make it.
+    fn expect_claim(&self, sums: Vec<E>) -> Result<()> {
+        let sum: E = Wiped::from(sums).iter().zip(&self.weights).map(|(sum, weight)| *sum * weight).sum();
+        if sum == self.claim { Ok(()) } else { Err(Error::FalseClaim) }
+    }
+
+    /// The challenge for the messages of all places.
+    fn next(&mut self, parts: &[Wiped<E>]) -> E {
+        let mut message = vec![E::ZERO; self.statement.degree()];
+        for (part, weight) in parts.iter().zip(&self.weights) {
+            message.iter_mut().zip(&**part).for_each(|(sum, coefficient)| *sum += *coefficient * weight);
+        }
+        self.draw(message)
+    }
+
+    fn draw(&mut self, message: Vec<E>) -> E {
+        self.transcript.absorb(&bytes_of(&message));
+        let challenge = self.transcript.challenge();
+        let weights = self.statement.weights(self.point.as_deref(), self.messages.len());
+        self.value = evaluate(&complete(&message, self.value, weights), challenge);
+        self.messages.push(message);
+        self.challenges.push(challenge);
+        challenge
+    }
+
+    /// The last rounds, from the values that the tables of each place are left with, and the proof.
+    fn finish(mut self, values: &[Wiped<E>]) -> ProverOutput<E> {
+        let (num_vars, order) = (self.statement.num_vars(), self.statement.binding_order());
+        let table = |table: usize| {
+            let mut bound = Wiped::with_capacity(values.len());
+            bound.extend(values.iter().map(|values| values[table]));
+            bound
+        };
+        let mut bound: Vec<Wiped<E>> = (0..self.statement.tables()).map(table).collect();
+        for round in 0..self.log_places {
+            let behind = self.last.as_ref().map(|last| match order {
+                Order::MsbFirst => &last[..self.log_places - 1 - round],
+                Order::LsbFirst => &last[round + 1..],
+            });
+            let message = message(self.statement, &bound, behind);
+            let challenge = self.draw(message);
+            bound.iter_mut().for_each(|table| *table = Wiped::from(reference::bind(table, challenge, order)));
+        }
+        let values: Vec<E> = bound.iter().map(|table| table[0]).collect();
+        self.transcript.absorb(&bytes_of(&values));
+        let mut point = self.challenges.clone();
+        (0..num_vars).for_each(|round| point[order.variable(num_vars, round)] = self.challenges[round]);
+        let proof = Proof { rounds: self.messages, values };
+        ProverOutput { proof, point, value: self.value, weight: self.point, tables: Vec::new() }
+    }
+}
+
+/// The transcript of a place that gathers the messages of all itself.
+struct Gather<'a, 'b, E: DeviceField, G> {
+    /// The last message.
+    message: Wiped<E>,
+    session: &'a mut Session<'b, E>,
+    gather: &'a mut G,
+    failed: Option<Error>,
+}
+
+impl<E: DeviceField, G: FnMut(&[E]) -> Result<Vec<Vec<E>>>> Transcript<E> for Gather<'_, '_, E, G> {
+    fn absorb(&mut self, message: &[u8]) {
+        self.message = elements_of(message);
+    }
+
+    fn challenge(&mut self) -> E {
+        if self.failed.is_some() {
+            return E::ONE;
+        }
+        match gathered(self.gather, &self.message, self.session.weights.len()) {
+            Ok(parts) => self.session.next(&parts),
+            Err(error) => {
+                self.failed = Some(error);
+                E::ONE
+            }
+        }
+    }
+}
+
+/// The elements of a message.
+fn elements_of<E: DeviceField>(message: &[u8]) -> Wiped<E> {
+    let mut elements = Wiped::with_capacity(message.len() / element_bytes::<E>());
+    elements.extend(message.chunks(element_bytes::<E>()).map(|bytes| get::<E>(bytes).unwrap_or(E::ZERO)));
+    elements
+}
+
 /// The tables of a place.
 fn of_place<'a, T: DeviceField>(tables: &[&'a Sharded<Mont<T>>], place: usize) -> Vec<View<'a, Mont<T>>> {
     tables.iter().map(|table| table.parts()[place].as_view()).collect()
@@ -305,9 +477,7 @@ struct Relay<E: Copy> {
 
 impl<E: DeviceField> Transcript<E> for Relay<E> {
     fn absorb(&mut self, message: &[u8]) {
-        let mut elements = Wiped::with_capacity(message.len() / element_bytes::<E>());
-        elements.extend(message.chunks(element_bytes::<E>()).map(|bytes| get::<E>(bytes).unwrap_or(E::ZERO)));
-        self.message = elements;
+        self.message = elements_of(message);
     }
 
     fn challenge(&mut self) -> E {
@@ -372,8 +542,37 @@ mod tests {
         assert_eq!((proved.point, proved.value, proved.weight), (expected.point, expected.value, expected.weight));
         assert_eq!(statement.verify(claim, &proved.proof, &mut theirs).unwrap().value, expected.value);
         assert_eq!(ours.state(), theirs.state(), "{case}");
+        let apart = apart(devices.len(), statement, &parts, claim);
+        assert!(apart.iter().all(|proof| *proof == expected.proof), "{case}, places apart");
         let refused = prover.prove(statement, &parts, claim + E::ONE, &mut transcript()).err();
         assert!(matches!(refused, Some(Error::FalseClaim | Error::ZeroCheckClaim)), "{case}: {refused:?}");
+    }
+
+    /// Proofs of places that know nothing of each other but what they gather.
+    fn apart<E: DeviceField, T: DeviceField>(
+        places: usize,
+        statement: &Statement<E>,
+        tables: &[&Sharded<Mont<T>>],
+        claim: E,
+    ) -> Vec<Proof<E>> {
+        let (all, barrier) = (std::sync::Mutex::new(vec![Vec::new(); places]), std::sync::Barrier::new(places));
+        let prove = |place: usize| {
+            let tables = of_place(tables, place);
+            let prover = Sumcheck::<E, T>::new(tables[0].device(), statement.expression()).unwrap();
+            let gather = |own: &[E]| {
+                all.lock().unwrap()[place] = own.to_vec();
+                barrier.wait();
+                let gathered = all.lock().unwrap().clone();
+                barrier.wait();
+                Ok(gathered)
+            };
+            prover.prove_part(statement, [place, places], &tables, claim, &mut transcript(), gather).unwrap().proof
+        };
+        let prove = &prove;
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..places).map(|place| scope.spawn(move || prove(place))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        })
     }
 
     fn check_weights<E: DeviceField, T: DeviceField>(
