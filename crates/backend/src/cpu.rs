@@ -221,6 +221,10 @@ impl Backend for Cpu {
         Ok(Pending::done(dst))
     }
 
+    fn copies_from(&self, memory: &Memory) -> bool {
+        memory.downcast_ref::<CpuMemory>().is_some()
+    }
+
     fn copy(&self, queue: &QueueHandle, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
         self.expect_queue(queue)?;
         expect_len("the source of a copy, in bytes", dst.bytes(), src.bytes())?;

@@ -441,6 +441,10 @@ impl Backend for Cuda {
         Ok(Pending::new(flight.queued(&self.events)?))
     }
 
+    fn copies_from(&self, memory: &Memory) -> bool {
+        memory.downcast_ref::<CudaMemory>().is_some()
+    }
+
     /// `src` may be memory of another CUDA device; queue and `dst` are of this one.
     fn copy(&self, queue: &QueueHandle, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
         let (stream, target, bytes) = (self.stream(queue)?, self.memory(dst.memory())?, dst.bytes());

@@ -65,6 +65,12 @@ pub enum Error {
         /// The device that owns the argument.
         actual: DeviceId,
     },
+    /// A group of devices has the same device twice, and does not ask for that.
+    #[error("{device} is twice in a group of devices")]
+    RepeatedDevice {
+        /// The device.
+        device: DeviceId,
+    },
     /// An argument has a length that the call does not take. Algorithms report all their lengths by this variant too.
     #[error("wrong length of {what}: expected {expected}, got {actual}")]
     Length {

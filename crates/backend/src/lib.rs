@@ -16,6 +16,7 @@ mod cpu_vectors;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod device;
+mod devices;
 mod error;
 #[cfg(all(feature = "fuzz", any(feature = "cuda", feature = "wgpu")))]
 #[doc(hidden)]
@@ -33,6 +34,7 @@ mod prefetch;
 mod queue;
 mod registry;
 mod secrecy;
+mod sharded;
 mod slots;
 mod span;
 mod spec;
@@ -50,6 +52,7 @@ pub use cache::CACHE_VARIABLE;
 pub use cached::CACHED_PLANS;
 pub use compilations::{Compilation, Observer, Origin};
 pub use device::Device;
+pub use devices::Devices;
 pub use error::{Error, Result};
 pub use handles::Event;
 pub use host::{HostBuffer, Pending};
@@ -60,6 +63,7 @@ pub use prefetch::{HostData, Prefetch};
 pub use queue::Queue;
 pub use registry::{DEVICE_VARIABLE, Discovered};
 pub use secrecy::Secrecy;
+pub use sharded::{Distribution, Sharded};
 pub use transfer::Download;
 pub use view::{View, ViewMut};
 

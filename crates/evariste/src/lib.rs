@@ -22,13 +22,15 @@ pub use evariste_sqrt as sqrt;
 #[cfg(feature = "sumcheck")]
 pub use evariste_sumcheck as sumcheck;
 
-pub use evariste_backend::{Buffer, Device, DeviceId, DeviceInfo, Error, Kind, Queue, Stats};
+pub use evariste_backend::{
+    Buffer, Device, DeviceId, DeviceInfo, Devices, Distribution, Error, Kind, Queue, Sharded, Stats,
+};
 
 /// Re-exports what most programs need: `use evariste::prelude::*`.
 pub mod prelude {
     #[cfg(feature = "aes")]
     pub use evariste_aes::{Aes, Ctr, Gcm, Xts};
-    pub use evariste_backend::{Buffer, Device, Queue, Secrecy};
+    pub use evariste_backend::{Buffer, Device, Devices, Distribution, Queue, Secrecy, Sharded};
     #[cfg(feature = "curve")]
     pub use evariste_curve::{AffinePoint, DeviceCurve, Points};
     #[cfg(feature = "field")]

@@ -1,6 +1,6 @@
 use std::ops::RangeInclusive;
 
-use evariste_backend::Error as DeviceError;
+use evariste_backend::{Distribution, Error as DeviceError};
 use evariste_curve::CurveError;
 
 /// A result of this crate.
@@ -39,6 +39,14 @@ pub enum Error {
         expected: String,
         /// Those of the plan.
         actual: String,
+    },
+    /// Bases or scalars on several devices do not lie in blocks.
+    #[error("{what} have the distribution {actual:?}, expected blocks")]
+    Distribution {
+        /// The argument at fault.
+        what: &'static str,
+        /// The distribution given.
+        actual: Distribution,
     },
     /// A constant of the curve's configuration is wrong.
     #[error(transparent)]

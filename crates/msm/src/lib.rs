@@ -20,6 +20,7 @@ mod reduce;
 pub mod reference;
 mod scalars;
 mod schedule;
+mod sharded;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -34,3 +35,4 @@ pub use host::msm_host;
 pub use msm_curve::MsmCurve;
 pub use plan::{Msm, Profiled, Stage};
 pub use scalars::Scalars;
+pub use sharded::ShardedMsm;

@@ -1,4 +1,4 @@
-use evariste_backend::Error as DeviceError;
+use evariste_backend::{Distribution, Error as DeviceError};
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -40,6 +40,20 @@ pub enum Error {
     /// The generator of a coset is 0, which generates none.
     #[error("zero does not generate a coset")]
     ZeroCoset,
+    /// A transform over several devices takes a power of two of them.
+    #[error("a transform over several devices takes a power of two of them, got {actual}")]
+    Devices {
+        /// The number of devices given.
+        actual: usize,
+    },
+    /// Data on several devices is distributed otherwise than data in its order is.
+    #[error("the data of the transform has the distribution {actual:?}, expected {expected:?}")]
+    Distribution {
+        /// The distribution of data in this order.
+        expected: Distribution,
+        /// The distribution given.
+        actual: Distribution,
+    },
     /// The device failed during the copy of the result to a host slice. The slice may hold a part of the result; the
     /// input is lost.
     #[error("the transform was interrupted, and the slice may hold parts of its result: {0}")]

@@ -503,6 +503,33 @@ impl<F: DeviceField + FftField> Run<'_, F> {
         if in_pool { parallel::in_pool(launch) } else { launch() }
     }
 
+    /// How many pieces of equally many lines a transform of one pass over `len` elements can be queued in: at most
+    /// `most`, and 1 if it has several passes.
+    pub(crate) fn pieces(&self, len: usize, most: usize) -> usize {
+        match self.passes.len() {
+            1 => {
+                let tiles = u64::from(self.lines(0, len)) / self.kernels[0].0.lines_per_group();
+                1 << (most as u64).min(tiles).max(1).ilog2()
+            }
+            _ => 1,
+        }
+    }
+
+    /// Queues piece `piece` of `pieces` of a transform over `len` elements: see [`Run::pieces`].
+    pub(crate) fn launch_piece(
+        &self,
+        piece: usize,
+        pieces: usize,
+        len: usize,
+        mut buffers: PassBuffers<'_, F>,
+    ) -> Result<()> {
+        if pieces == 1 {
+            return self.launch_all(len, buffers);
+        }
+        let share = self.lines(0, len) / pieces as u32;
+        self.launch(0, piece as u32 * share..(piece as u32 + 1) * share, &mut buffers)
+    }
+
     /// The lines of a pass over `len` elements.
     fn lines(&self, pass: usize, len: usize) -> u32 {
         (len >> self.passes[pass].log_rows) as u32

@@ -1,4 +1,4 @@
-use evariste_backend::Error as DeviceError;
+use evariste_backend::{Distribution, Error as DeviceError};
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -62,6 +62,20 @@ pub enum Error {
     Degenerate {
         /// The round of the challenge, from 0 on.
         round: usize,
+    },
+    /// A sumcheck over several devices takes a power of two of them.
+    #[error("a sumcheck over several devices takes a power of two of them, got {actual}")]
+    Devices {
+        /// The number of devices given.
+        actual: usize,
+    },
+    /// A table on several devices is distributed otherwise than the statement's order of variables asks for.
+    #[error("a table has the distribution {actual:?}, expected {expected:?}")]
+    Distribution {
+        /// The distribution for the statement's order.
+        expected: Distribution,
+        /// The distribution given.
+        actual: Distribution,
     },
     /// The device refused the arguments, has too little memory or failed, as the error inside says.
     ///

@@ -19,7 +19,7 @@ mod transcript;
 pub use config::{Challenge, Strategy, SumcheckConfig};
 pub use error::{Error, Refused, Result};
 pub use proof::{Proof, SubClaim};
-pub use prover::{ProverOutput, Sumcheck};
+pub use prover::{ProverOutput, ShardedSumcheck, Sumcheck};
 pub use statement::{MAX_DEGREE, MAX_VARIABLES, MIN_SOUNDNESS_BITS, Order, Statement, Weight};
 pub use table::Mle;
 pub use transcript::{Blake3Transcript, Closure, Transcript};

@@ -25,7 +25,10 @@ use crate::{
 mod kernels;
 mod messages;
 mod run;
+mod sharded;
 mod streamed;
+
+pub use sharded::ShardedSumcheck;
 
 use kernels::Kernels;
 use messages::{from_table, from_values, points};

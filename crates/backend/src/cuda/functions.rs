@@ -4,7 +4,8 @@ use std::ffi::{c_char, c_int, c_uchar, c_uint, c_void};
 
 use cudarc::driver::sys::{
     self, CUDA_MEMCPY2D, CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction,
-    CUfunction_attribute, CUlaunchConfig, CUmemPool_attribute, CUmemoryPool, CUmodule, CUresult, CUstream, CUuuid,
+    CUfunction_attribute, CUlaunchConfig, CUmemAccessDesc, CUmemPool_attribute, CUmemoryPool, CUmodule, CUresult,
+    CUstream, CUuuid,
 };
 
 macro_rules! functions {
@@ -27,8 +28,10 @@ macro_rules! functions {
 }
 
 functions! {
+    cuCtxEnablePeerAccess(CUcontext, c_uint);
     cuCtxSetCurrent(CUcontext);
     cuCtxSynchronize();
+    cuDeviceCanAccessPeer(*mut c_int, CUdevice, CUdevice);
     cuDeviceGet(*mut CUdevice, c_int);
     cuDeviceGetAttribute(*mut c_int, CUdevice_attribute, CUdevice);
     cuDeviceGetCount(*mut c_int);
@@ -59,6 +62,7 @@ functions! {
     cuMemGetInfo_v2(*mut usize, *mut usize);
     cuMemHostAlloc(*mut *mut c_void, usize, c_uint);
     cuMemPoolGetAttribute(CUmemoryPool, CUmemPool_attribute, *mut c_void);
+    cuMemPoolSetAccess(CUmemoryPool, *const CUmemAccessDesc, usize);
     cuMemPoolSetAttribute(CUmemoryPool, CUmemPool_attribute, *mut c_void);
     cuMemPoolTrimTo(CUmemoryPool, usize);
     cuMemcpy2DAsync_v2(*const CUDA_MEMCPY2D, CUstream);

@@ -14,7 +14,8 @@ use std::{
 };
 
 use cudarc::driver::sys::{
-    CUdevice_attribute, CUdeviceptr, CUmemPool_attribute, CUmemPoolHandle_st, CUmemoryPool, CUresult,
+    CUdevice, CUdevice_attribute, CUdeviceptr, CUmemAccess_flags, CUmemAccessDesc, CUmemLocation, CUmemLocationType,
+    CUmemPool_attribute, CUmemPoolHandle_st, CUmemoryPool, CUresult,
 };
 
 use super::{
@@ -74,6 +75,8 @@ pub(super) struct Heap {
     source: Source,
     /// What could not be freed yet.
     unused: Mutex<Vec<Unused>>,
+    /// Devices that were given access to this memory, or cannot have it.
+    peers: Mutex<Vec<CUdevice>>,
     live: AtomicU64,
     peak: AtomicU64,
 }
@@ -97,6 +100,7 @@ impl Heap {
             events: Arc::clone(events),
             source,
             unused: Mutex::default(),
+            peers: Mutex::default(),
             live: AtomicU64::new(0),
             peak: AtomicU64::new(0),
         }))
@@ -252,6 +256,43 @@ impl Heap {
         }
     }
 
+    /// Lets another device, whose context is bound, read this memory over the link between both. Without such a link,
+    /// or if that fails, the driver copies through host memory.
+    fn open_to(&self, peer: &Context) {
+        let device = peer.device();
+        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        if peers.contains(&device) {
+            return;
+        }
+        peers.push(device);
+        drop(peers);
+        if let Err(error) = self.give_access(peer) {
+            log::debug!("{} copies from {} through host memory: {error}", peer.id(), self.context.id());
+        }
+    }
+
+    fn give_access(&self, peer: &Context) -> Result<()> {
+        let mut can = 0;
+        // SAFETY: both devices are the driver's, and the pointer is to a live value.
+        unsafe { call!(peer, cuDeviceCanAccessPeer(&mut can, peer.device(), self.context.device())) }?;
+        if can == 0 {
+            return Ok(());
+        }
+        // SAFETY: the context is live. It may have access already, by other code of the process.
+        match unsafe { (peer.functions().cuCtxEnablePeerAccess)(self.context.raw(), 0) } {
+            CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED => {}
+            result => peer.check("cuCtxEnablePeerAccess", result)?,
+        }
+        let Source::Driver(pool) = &self.source else { return Ok(()) };
+        // Access to a context is none to the memory of its pools.
+        let access = CUmemAccessDesc {
+            location: CUmemLocation { type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: peer.device() },
+            flags: CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+        };
+        // SAFETY: the pool is live, and the pointer is to one live description.
+        unsafe { call!(peer, cuMemPoolSetAccess(pool.0, &raw const access, 1)) }
+    }
+
     pub(super) fn live(&self) -> u64 {
         self.live.load(Ordering::Relaxed)
     }
@@ -362,6 +403,7 @@ impl CudaMemory {
     ) -> Result<()> {
         let Some(uses) = &self.uses else { return Ok(()) };
         let (owner, target) = (&self.heap.context, stream.context());
+        self.heap.open_to(target);
         owner.bind()?;
         let ready = self.ready(uses);
         target.bind()?;

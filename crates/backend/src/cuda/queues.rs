@@ -131,9 +131,7 @@ impl World {
             // To another device, on its own queue.
             9 => {
                 let mut copy = self.other.alloc::<u32>(range.len())?;
-                let backend = self.other.backend();
-                let source = self.buffers[x].view(range.clone())?.span();
-                backend.copy(backend.default_queue(), source, (&mut copy.memory).into())?;
+                copy.copy_from(self.buffers[x].view(range.clone())?)?;
                 self.copies.push((copy, self.expected[x][range].to_vec()));
             }
             // Parts of words, which are written as a whole.

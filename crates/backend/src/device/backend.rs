@@ -146,7 +146,15 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         self.read(queue, src, dst)
     }
 
-    /// Copies `src` to `dst`, which has the same length, on the device. Both may lie in one allocation.
+    /// Returns whether [`Backend::copy`] takes `memory`, which is of another device, as its source. Otherwise copies
+    /// from that device pass through host memory. By default they do.
+    fn copies_from(&self, memory: &Memory) -> bool {
+        _ = memory;
+        false
+    }
+
+    /// Copies `src` to `dst`, which has the same length, on the device. Both may lie in one allocation. `src` may be of
+    /// another device if [`Backend::copies_from`] says so; the copy is then ordered behind the work on that device too.
     ///
     /// # Errors
     /// - [`crate::Error::Length`] if the lengths differ.

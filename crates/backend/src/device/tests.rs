@@ -30,13 +30,16 @@ struct Skewed {
     /// Events for blocks of columns beside those that were asked for.
     events: i64,
     limit: Option<(u64, Error)>,
+    /// What it tells of itself.
+    info: DeviceInfo,
     /// Kernels that it says it has compiled when it is asked for the first time, and none from then on.
     compiled: AtomicU64,
 }
 
 impl Skewed {
     fn new(below: &Device) -> Self {
-        Self { below: below.clone(), memory: 0, host: 0, back: 0, events: 0, limit: None, compiled: AtomicU64::new(0) }
+        let (below, info, compiled) = (below.clone(), below.info().clone(), AtomicU64::new(0));
+        Self { below, memory: 0, host: 0, back: 0, events: 0, limit: None, info, compiled }
     }
 
     fn device(self) -> Device {
@@ -56,7 +59,7 @@ impl Skewed {
 
 impl Backend for Skewed {
     fn info(&self) -> &DeviceInfo {
-        self.below.info()
+        &self.info
     }
 
     fn stats(&self) -> Stats {
@@ -241,4 +244,39 @@ fn plans_do_not_keep_a_lost_device() {
     let (device, plan) = with_a_plan(|device| Error::Lost { device, reason: "made to fail".into() });
     assert!(matches!(device.alloc::<u8>(500).unwrap_err(), Error::Lost { .. }));
     assert!(plan.upgrade().is_none());
+}
+
+/// A device whose memory others reach through pieces of host memory only.
+fn with_staging(bytes: u64) -> Device {
+    let mut skewed = Skewed::new(&Device::another_cpu());
+    skewed.info.limits.staging_bytes = bytes;
+    skewed.device()
+}
+
+/// Directly, and through host memory in one piece and in several.
+#[test]
+fn elements_come_from_other_devices() {
+    let (cpu, far) = (Device::cpu(), Device::another_cpu());
+    for other in [far.clone(), with_staging(8), with_staging(1 << 20)] {
+        let host: Vec<u8> = (0..=100).collect();
+        let x = other.upload_with::<u8>(&host, Secrecy::Secret).unwrap();
+        let mut y = cpu.upload_with::<u8>(&[0; 101], Secrecy::Secret).unwrap();
+        y.view_mut(4..).unwrap().copy_from(x.view(4..).unwrap()).unwrap();
+        assert_eq!(y.to_vec().unwrap(), [&[0; 4], &host[4..]].concat());
+        let mut back = other.alloc_with::<u8>(101, Secrecy::Secret).unwrap();
+        other.default_queue().receive(&y, &mut back).unwrap();
+        assert_eq!(back.to_vec().unwrap(), y.to_vec().unwrap());
+        let refused = y.view_mut(..8).unwrap().copy_from(x.view(1..9).unwrap()).unwrap_err();
+        assert!(matches!(refused, Error::Unaligned { what: "copy", offset: 1, .. }), "{refused}");
+        let refused = y.view_mut(1..9).unwrap().copy_from(x.view(..8).unwrap()).unwrap_err();
+        assert!(matches!(refused, Error::Unaligned { what: "copy", offset: 1, .. }), "{refused}");
+        let refused = y.copy_from(x.view(4..).unwrap()).unwrap_err();
+        assert_eq!(refused, Error::Length { what: "the source of a copy", expected: 101, actual: 97 });
+        let refused = cpu.zeros::<u8>(101).unwrap().copy_from(&x).unwrap_err();
+        assert!(matches!(refused, Error::SecretInput { operation: "copy", .. }), "{refused}");
+        let refused = cpu.default_queue().receive(&y, &mut back).unwrap_err();
+        assert!(matches!(refused, Error::WrongDevice { what: "the target of a copy", .. }), "{refused}");
+        assert_eq!(y.to_vec().unwrap(), [&[0; 4], &host[4..]].concat());
+        y.view_mut(..0).unwrap().copy_from(x.view(..0).unwrap()).unwrap();
+    }
 }

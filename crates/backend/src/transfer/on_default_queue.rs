@@ -120,16 +120,16 @@ impl<T: Element> Buffer<T> {
         self.as_view().read_pinned(host)
     }
 
-    /// Copies all elements of `source`, which is on the same device and has the same length, to this buffer.
+    /// Copies all elements of `source`, which has the same length, to this buffer. The source may be on another device: see
+    /// [`Queue::receive`](crate::Queue::receive).
     ///
     /// # Errors
-    /// - [`Error::WrongDevice`](crate::Error::WrongDevice) if `source` is on another device.
     /// - [`Error::Length`](crate::Error::Length) if it has another length.
     /// - [`Error::Unaligned`](crate::Error::Unaligned) if one of both is not whole words of 4 bytes, other than at the
     ///   end of its buffer.
     /// - [`Error::SecretInput`](crate::Error::SecretInput) if `source` is secret and this buffer is public.
     /// - [`Error::OutOfMemory`](crate::Error::OutOfMemory) with wgpu if both are parts of one buffer and there is no
-    ///   memory to copy through.
+    ///   memory to copy through. Also if there is no host memory to copy through from another device.
     /// - [`Error::Driver`](crate::Error::Driver) if a call of the driver fails.
     /// - [`Error::Lost`](crate::Error::Lost) if the device is lost.
     pub fn copy_from<'a>(&mut self, source: impl Into<View<'a, T>>) -> Result<()> {
@@ -242,20 +242,20 @@ impl<T: Element> ViewMut<'_, T> {
         self.device().default_queue().write_pinned(self, host)
     }
 
-    /// Copies all elements of `source`, which is on the same device and has the same length, to this view.
+    /// Copies all elements of `source`, which has the same length, to this view. The source may be on another device: see
+    /// [`Queue::receive`](crate::Queue::receive).
     ///
     /// # Errors
-    /// - [`Error::WrongDevice`](crate::Error::WrongDevice) if `source` is on another device.
     /// - [`Error::Length`](crate::Error::Length) if it has another length.
     /// - [`Error::Unaligned`](crate::Error::Unaligned) if one of both is not whole words of 4 bytes, other than at the
     ///   end of its buffer.
     /// - [`Error::SecretInput`](crate::Error::SecretInput) if `source` is secret and this view is public.
     /// - [`Error::OutOfMemory`](crate::Error::OutOfMemory) with wgpu if both are parts of one buffer and there is no
-    ///   memory to copy through.
+    ///   memory to copy through. Also if there is no host memory to copy through from another device.
     /// - [`Error::Driver`](crate::Error::Driver) if a call of the driver fails.
     /// - [`Error::Lost`](crate::Error::Lost) if the device is lost.
     pub fn copy_from<'b>(&mut self, source: impl Into<View<'b, T>>) -> Result<()> {
-        self.device().default_queue().copy(source, self)
+        self.device().default_queue().receive(source, self)
     }
 
     /// Sets all bytes of the device form to zero.

@@ -12,7 +12,7 @@ use crate::{
     parallel,
     queue::Queue,
     secrecy::Secrecy,
-    span::Owner,
+    span::{Owner, SpanMut},
     transfer::Download,
     view::{View, ViewMut, byte_range, covered, expect_columns},
     zeroize::Wiped,
@@ -325,6 +325,54 @@ impl Queue {
         self.device().backend().copy(self.handle(), source.span_of(&bytes), target.expect_span("copy")?)
     }
 
+    /// Copies all elements of `source`, which may be on another device and has the same length, to `target`. It comes
+    /// behind earlier work on either device that uses the same elements.
+    ///
+    /// Between two CUDA devices, the copy takes the link between them, and no host memory if there is one. Two CPU
+    /// devices copy directly too. Otherwise the elements pass through host memory of both devices, in pieces, and the
+    /// call waits for work on `source`. That memory is as secret as `source`.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), evariste_backend::Error> {
+    /// use evariste_backend::Device;
+    ///
+    /// let (device, other) = (Device::best()?, Device::cpu());
+    /// let x = other.upload::<u32>(&[1, 2, 3])?;
+    /// let mut y = device.zeros::<u32>(2)?;
+    /// device.default_queue().receive(x.view(1..)?, &mut y)?;
+    /// assert_eq!(y.to_vec()?, [2, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// - [`Error::WrongDevice`] if `target` is on another device than the queue.
+    /// - [`Error::Length`] if they have different lengths.
+    /// - [`Error::Unaligned`] if one of them is not whole words of 4 bytes, other than at the end of its buffer.
+    /// - [`Error::SecretInput`] if `source` is secret and `target` is public.
+    /// - [`Error::OutOfMemory`] if there is no host memory to copy through. Some pieces are written then.
+    /// - [`Error::Driver`] if a call of a driver fails.
+    /// - [`Error::Lost`] if one of the devices is lost; the error names it.
+    pub fn receive<'a, 'b, T: Element>(
+        &self,
+        source: impl Into<View<'a, T>>,
+        target: impl Into<ViewMut<'b, T>>,
+    ) -> Result<()> {
+        let (source, mut target) = (source.into(), target.into());
+        if source.device().is_same(self.device()) {
+            return self.copy(source, target);
+        }
+        self.expect_own("the target of a copy", target.device())?;
+        source.expect_len("the source of a copy", target.len())?;
+        source.secrecy().expect_to(target.secrecy(), "copy", ["the source of a copy", "the target of a copy"])?;
+        let from = source.expect_words("copy")?;
+        let (backend, to) = (self.device().backend(), target.expect_span("copy")?);
+        if backend.copies_from(source.memory()) {
+            return backend.copy(self.handle(), source.span_of(&from), to);
+        }
+        through_host(self, source, &from, to)
+    }
+
     /// Sets all bytes of the device form of `target` to zero.
     ///
     /// # Errors
@@ -378,4 +426,42 @@ impl Queue {
     fn expect_own(&self, what: &'static str, other: &Device) -> Result<()> {
         self.device().expect_same(what, other)
     }
+}
+
+/// Bytes of a piece between devices of different kinds at most. It takes some ten times the latency of a copy.
+const PIECE: u64 = 8 << 20;
+
+/// Copies bytes of another device through host memory of both. While one piece is copied on the host, the next one comes.
+fn through_host<T: Element>(
+    queue: &Queue,
+    source: View<'_, T>,
+    bytes: &Range<u64>,
+    mut target: SpanMut<'_>,
+) -> Result<()> {
+    let (from, to, secrecy) = (source.device(), queue.device(), source.secrecy());
+    let staging = |device: &Device| device.info().limits.staging_bytes;
+    let piece = (staging(from).min(staging(to)).min(PIECE) / 4 * 4).max(4);
+    let reader = from.default_queue();
+    let read = |at: u64| -> Result<Option<Pending>> {
+        if at == bytes.end {
+            return Ok(None);
+        }
+        let end = bytes.end.min(at + piece);
+        let host = from.host_buffer((end - at) as usize, Transfer::Download, secrecy)?;
+        let len = host.len();
+        let pending = from.backend().read(reader.handle(), source.span_of(&(at..end)), host)?;
+        Ok(Some(pending.of(len, from.info().id)))
+    };
+    let (mut at, mut next) = (bytes.start, read(bytes.start)?);
+    while let Some(pending) = next {
+        let arrived = pending.wait()?;
+        at += arrived.len() as u64;
+        next = read(at)?;
+        let mut host = to.host_buffer(arrived.len(), Transfer::Upload, secrecy)?;
+        parallel::copy(&arrived, &mut host);
+        let (part, rest) = target.split_at(host.len() as u64)?;
+        drop(to.backend().write(queue.handle(), part, host)?);
+        target = rest;
+    }
+    Ok(())
 }

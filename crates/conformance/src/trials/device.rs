@@ -241,8 +241,9 @@ fn wrong_ranges_and_lengths(device: &Device) -> Outcome {
 fn wrong_device(device: &Device) -> Outcome {
     let Some(other) = other_device(device) else { return Ok(()) };
     let mut buffer = device.upload::<u32>(&words(10))?;
-    let error = expect_error("a copy from another device", buffer.copy_from(&other.zeros(10)?))?;
     let (expected, actual) = (device.info().id, other.info().id);
+    let copied = device.default_queue().copy(&other.zeros(10)?, &mut buffer);
+    let error = expect_error("a copy within a device from another one", copied)?;
     expect_equal("copy", &error, &Error::WrongDevice { what: "the source of a copy", expected, actual })?;
     expect_error("an event of another device", device.default_queue().wait_for(&other.default_queue().record()?))?;
     let error = expect_error("a queue of another device", other.queue()?.write(buffer.view_mut(..1)?, &[1]))?;

@@ -9,7 +9,8 @@ use std::{
 
 use cudarc::driver::sys::{
     CUDA_MEMCPY2D, CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction, CUfunction_attribute,
-    CUlaunchConfig, CUmemPool_attribute, CUmemoryPool, CUmemorytype, CUmodule, CUresult, CUstream, CUuuid,
+    CUlaunchConfig, CUmemAccessDesc, CUmemPool_attribute, CUmemoryPool, CUmemorytype, CUmodule, CUresult, CUstream,
+    CUuuid,
 };
 
 use super::*;
@@ -83,6 +84,7 @@ unsafe fn error_text(error: CUresult, text: *mut *const c_char) -> CUresult {
 
 double! {
     cuInit |_, _flags: c_uint| SUCCESS;
+    cuCtxEnablePeerAccess |_, _context: CUcontext, _flags: c_uint| SUCCESS;
     cuCtxSetCurrent |world, context: CUcontext| {
         world.current = context as usize;
         SUCCESS
@@ -95,6 +97,7 @@ double! {
         SUCCESS
     };
     cuDeviceGet |_, device: *mut CUdevice, ordinal: c_int| give(device, ordinal);
+    cuDeviceCanAccessPeer |_, can: *mut c_int, _device: CUdevice, _peer: CUdevice| give(can, 1);
     cuDeviceGetAttribute |world, value: *mut c_int, attribute: CUdevice_attribute, _device: CUdevice| {
         use CUdevice_attribute as A;
         give(value, match attribute {
@@ -210,6 +213,7 @@ double! {
     cuMemPoolGetAttribute |_, _pool: CUmemoryPool, _attribute: CUmemPool_attribute, value: *mut c_void| {
         give(value.cast::<u64>(), 0)
     };
+    cuMemPoolSetAccess |_, _pool: CUmemoryPool, _access: *const CUmemAccessDesc, _count: usize| SUCCESS;
     cuMemPoolSetAttribute |_, _pool: CUmemoryPool, _attribute: CUmemPool_attribute, _value: *mut c_void| SUCCESS;
     cuMemPoolTrimTo |_, _pool: CUmemoryPool, _keep: usize| SUCCESS;
     cuMemcpy2DAsync_v2 |world, copy: *const CUDA_MEMCPY2D, stream: CUstream| {

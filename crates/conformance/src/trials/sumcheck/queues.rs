@@ -30,6 +30,8 @@ pub(super) const PLANS: &[Plan] = &[
         m.refuses(|| plan.sum(&statement, &[&table]))?;
         m.refuses(|| plan.prove(&statement, &[&table], claim, &mut transcript()))?;
         m.refuses(|| plan.prove_rounds(&statement, 2, &[&table], claim, &mut transcript()))?;
+        let gather = |own: &[Fr]| Ok(vec![own.to_vec()]);
+        m.refuses(|| plan.prove_part(&statement, [0, 1], &[&table], claim, &mut transcript(), gather))?;
         m.refuses(|| plan.prove_host(&statement, &[&host], 1 << 14, Secrecy::Public, claim, &mut transcript()))?;
         m.refuses(|| plan.prove_consuming(&statement, vec![table], claim, &mut transcript()))
     }),

@@ -1,0 +1,144 @@
+//! Transforms of elements that are divided among all ranks.
+
+use std::fmt;
+
+use ark_ff::FftField;
+use evariste_backend::{Buffer, Device, Element, Error as DeviceError, HostBuffer, Transfer, author::Wiped};
+use evariste_field::{DeviceField, Mont};
+use evariste_ntt::{NttConfig, Order, Rows, ShardedNtt, ShardedTransform};
+
+use crate::{
+    cluster::Cluster,
+    error::{Error, Result},
+    ranks::Ranks,
+};
+
+/// One way of transforming. The default is in natural order on the subgroup, with cyclic coefficients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way<F> {
+    /// The order of the data before the transform.
+    pub input: Order,
+    /// The order of the data after the transform.
+    pub output: Order,
+    /// The generator of the coset of evaluation points.
+    pub coset: F,
+    /// Whether coefficients in natural order are block-cyclic and not cyclic, which spares a pass.
+    pub block_cyclic: bool,
+}
+
+impl<F: FftField> Default for Way<F> {
+    fn default() -> Self {
+        Self { input: Order::Natural, output: Order::Natural, coset: F::ONE, block_cyclic: false }
+    }
+}
+
+/// A plan for transforms of 2^`log_n` elements, of which each of a power of two of ranks has an equal part.
+///
+/// The method and the distributions are those of [`ShardedNtt`], with ranks for places: natural order is cyclic, and
+/// bit-reversed order lies in blocks.
+pub struct ClusterNtt<'a, F: DeviceField, R> {
+    cluster: &'a Cluster<R>,
+    plan: ShardedNtt<F>,
+}
+
+impl<'a, F: DeviceField + FftField, R: Ranks> ClusterNtt<'a, F, R> {
+    /// Makes a plan for 2^`log_n` elements, with tables on the device of this rank.
+    ///
+    /// # Errors
+    /// - [`Error::Disagree`] if ranks have different fields or sizes.
+    /// - [`Error::Ntt`] on a rank that fails under the conditions of [`ShardedNtt::part`]; [`Error::Failed`] on the
+    ///   others.
+    /// - [`Error::Timeout`] if a rank does not come.
+    pub fn new(cluster: &'a Cluster<R>, device: &Device, log_n: u32, config: NttConfig) -> Result<Self> {
+        cluster.agree("transform", &format!("{} 2^{log_n}", std::any::type_name::<F>()))?;
+        let plan = ShardedNtt::part(device, cluster.rank(), cluster.size(), log_n, config);
+        Ok(Self { cluster, plan: cluster.together(plan)? })
+    }
+
+    /// Evaluates a polynomial in place, of which `part` has the coefficients of this rank.
+    ///
+    /// # Errors
+    /// - [`Error::Disagree`] if ranks transform in different ways.
+    /// - [`Error::Ntt`] on a rank that fails under the conditions of [`ShardedTransform::forward_part`];
+    ///   [`Error::Failed`] on the others. Their data may have changed then.
+    /// - [`Error::Timeout`] if a rank does not come.
+    pub fn forward(&self, part: &mut Buffer<Mont<F>>, way: Way<F>) -> Result<()> {
+        self.run(part, way, |transform, part, exchange| transform.forward_part(part, exchange))
+    }
+
+    /// Interpolates in place: the inverse of [`ClusterNtt::forward`] with the orders exchanged.
+    ///
+    /// # Errors
+    /// Fails under the conditions of [`ClusterNtt::forward`].
+    pub fn inverse(&self, part: &mut Buffer<Mont<F>>, way: Way<F>) -> Result<()> {
+        self.run(part, way, |transform, part, exchange| transform.inverse_part(part, exchange))
+    }
+
+    fn run(
+        &self,
+        part: &mut Buffer<Mont<F>>,
+        way: Way<F>,
+        steps: impl FnOnce(&ShardedTransform<'_, F>, &mut Buffer<Mont<F>>, Exchange<'_, F>) -> evariste_ntt::Result<()>,
+    ) -> Result<()> {
+        self.cluster.agree("way of transforming", &format!("{way:?}"))?;
+        let transform = self.plan.coset(way.coset).input(way.input).output(way.output);
+        let transform = if way.block_cyclic { transform.block_cyclic() } else { transform };
+        // What went wrong between the ranks, for which the transform has no error.
+        let (mut met, mut failed) = (false, None);
+        let mut exchange = |from: &Buffer<Mont<F>>, to: &mut Buffer<Mont<F>>, rows: &Rows| {
+            met = true;
+            let done = self.cluster.together(send(from, rows)).and_then(|sent| {
+                let received = Wiped::from(self.cluster.exchange(&sent)?);
+                Ok(receive(to, rows, &received)?)
+            });
+            done.map_err(|error| {
+                let reason = error.to_string();
+                failed = Some(error);
+                DeviceError::Driver { device: from.device().info().id, call: "exchange", reason }.into()
+            })
+        };
+        let own = steps(&transform, part, Box::new(&mut exchange)).map_err(Error::from);
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        match own {
+            // The others wait for this rank's part.
+            Err(error) if !met => self.cluster.together(Err(error)),
+            own => self.cluster.together(own),
+        }
+    }
+}
+
+/// What exchanges rows between ranks.
+type Exchange<'e, F> = Box<dyn FnOnce(&Buffer<Mont<F>>, &mut Buffer<Mont<F>>, &Rows) -> evariste_ntt::Result<()> + 'e>;
+
+/// The bytes for each rank, in the device's form, which is the same on all devices.
+fn send<F: DeviceField>(from: &Buffer<Mont<F>>, rows: &Rows) -> Result<Wiped<u8>, DeviceError> {
+    let host = host(from)?;
+    let bytes = from.read_pinned(host)?.wait()?;
+    let row = bytes.len() / rows.sent.len();
+    let mut sent = Wiped::with_capacity(bytes.len());
+    rows.sent.iter().for_each(|sending| sent.extend_from_slice(&bytes[sending * row..][..row]));
+    Ok(sent)
+}
+
+/// Writes what came from each rank to its row.
+fn receive<F: DeviceField>(to: &mut Buffer<Mont<F>>, rows: &Rows, received: &[u8]) -> Result<(), DeviceError> {
+    let mut host = host(to)?;
+    let row = received.len() / rows.received.len();
+    for (bytes, place) in received.chunks_exact(row.max(1)).zip(&rows.received) {
+        host[place * row..][..row].copy_from_slice(bytes);
+    }
+    to.write_pinned(host)?.wait().map(drop)
+}
+
+/// Host memory for all of a buffer.
+fn host<F: DeviceField>(buffer: &Buffer<Mont<F>>) -> Result<HostBuffer, DeviceError> {
+    buffer.device().host_buffer(buffer.len() * Mont::<F>::BYTES, Transfer::Both, buffer.secrecy())
+}
+
+impl<F: DeviceField, R> fmt::Debug for ClusterNtt<'_, F, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClusterNtt").field("plan", &self.plan).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,24 @@
+//! What processes talk by.
+
+use crate::error::Result;
+
+/// Processes that work together, each with a number, its rank. All call the same functions in the same order.
+pub trait Ranks {
+    /// Returns the number of this process, from 0 on.
+    fn rank(&self) -> usize;
+
+    /// Returns how many processes there are.
+    fn size(&self) -> usize;
+
+    /// Returns the bytes of all ranks, by rank. All give equally many.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`](crate::Error::Timeout) if not all ranks come within the limit.
+    fn all_gather(&self, own: &[u8]) -> Result<Vec<Vec<u8>>>;
+
+    /// Sends an equal part of `own` to each rank, and returns the parts for this one, by rank.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`](crate::Error::Timeout) if not all ranks come within the limit.
+    fn all_to_all(&self, own: &[u8]) -> Result<Vec<u8>>;
+}

@@ -1,0 +1,82 @@
+//! Threads in place of processes, for tests.
+
+use std::{
+    sync::{Arc, Condvar, Mutex, PoisonError},
+    time::Duration,
+};
+
+use crate::{
+    error::{Error, Result},
+    ranks::Ranks,
+};
+
+/// A message of each rank, and how many have taken them.
+#[derive(Debug, Default)]
+struct Round {
+    messages: Vec<Option<Vec<u8>>>,
+    taken: usize,
+}
+
+/// A rank that is a thread.
+#[derive(Debug)]
+pub(crate) struct Threads {
+    rank: usize,
+    size: usize,
+    limit: Duration,
+    shared: Arc<(Mutex<Round>, Condvar)>,
+}
+
+impl Threads {
+    /// So many ranks, which wait for each other no longer than the limit.
+    pub(crate) fn new(size: usize, limit: Duration) -> Vec<Self> {
+        let round = Round { messages: vec![None; size], taken: 0 };
+        let shared = Arc::new((Mutex::new(round), Condvar::new()));
+        (0..size).map(|rank| Self { rank, size, limit, shared: Arc::clone(&shared) }).collect()
+    }
+
+    fn timeout<T>(&self) -> Result<T> {
+        Err(Error::Timeout { what: "threads", limit: self.limit })
+    }
+}
+
+impl Ranks for Threads {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn all_gather(&self, own: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let (round, changed) = &*self.shared;
+        let round = round.lock().unwrap_or_else(PoisonError::into_inner);
+        // The message of the last round is taken by all.
+        let free = |round: &mut Round| round.messages[self.rank].is_some();
+        let (mut round, late) =
+            changed.wait_timeout_while(round, self.limit, free).unwrap_or_else(PoisonError::into_inner);
+        if late.timed_out() {
+            return self.timeout();
+        }
+        round.messages[self.rank] = Some(own.to_vec());
+        changed.notify_all();
+        let open = |round: &mut Round| round.messages.iter().any(Option::is_none);
+        let (mut round, late) =
+            changed.wait_timeout_while(round, self.limit, open).unwrap_or_else(PoisonError::into_inner);
+        if late.timed_out() {
+            return self.timeout();
+        }
+        let all: Vec<Vec<u8>> = round.messages.iter().flatten().cloned().collect();
+        round.taken += 1;
+        if round.taken == self.size {
+            *round = Round { messages: vec![None; self.size], taken: 0 };
+            changed.notify_all();
+        }
+        Ok(all)
+    }
+
+    fn all_to_all(&self, own: &[u8]) -> Result<Vec<u8>> {
+        let part = own.len() / self.size;
+        Ok(self.all_gather(own)?.iter().flat_map(|sent| sent[self.rank * part..][..part].to_vec()).collect())
+    }
+}

@@ -1,0 +1,267 @@
+//! Problems that are divided among several devices: this one with others, of its kind where there are several.
+
+use ark_ec::{
+    AffineRepr, CurveGroup,
+    short_weierstrass::{Affine, Projective},
+};
+use ark_ff::{FftField, Field};
+use ark_std::rand::{SeedableRng, rngs::StdRng};
+use evariste::backend::{Device, Devices, Distribution, Error, Kind, Secrecy, Sharded};
+use evariste::field::{
+    DeviceField, Expression, Mont,
+    small::{BabyBear, BabyBear4},
+};
+use evariste::msm::{MsmConfig, MsmCurve, ShardedMsm};
+use evariste::ntt::{self, Order, ShardedNtt};
+use evariste::sumcheck::{self as sumcheck, Blake3Transcript, ShardedSumcheck, Statement, SumcheckConfig, Weight};
+
+use crate::{
+    area::Area,
+    curves,
+    devices::{garbage, is_emulated},
+    expect::{expect_equal, expect_error, expect_same},
+    fields::EVERY_FIELD,
+    harness::{DeviceTrials, Outcome},
+    recorder::Recorder,
+};
+
+pub(crate) const AREA: Area = Area::new("several", add);
+
+fn add(trials: &mut DeviceTrials<'_>) {
+    trials.add("copies", copies);
+    trials.add("lost_or_full", failures);
+    trials.add("short::sums", sums::<curves::Short>);
+    trials.add("baby-bear::transforms", transforms::<BabyBear>);
+    trials.add("baby-bear-4::proofs", proofs::<BabyBear4, BabyBear>);
+    if EVERY_FIELD || !is_emulated(trials.device) {
+        trials.add("bls12-381-g1::sums", sums::<ark_bls12_381::g1::Config>);
+        trials.add("bls12-381-fr::transforms", transforms::<ark_bls12_381::Fr>);
+        trials.add("bls12-381-fr::proofs", proofs::<ark_bls12_381::Fr, ark_bls12_381::Fr>);
+    }
+    // Copies in pieces, beside work on other pieces.
+    if trials.device.info().features.queues {
+        trials.add("bls12-381-fr::large", large);
+    }
+}
+
+/// Groups with this device: all of its kind where there are several, it with a processor, and with two more places.
+fn groups(device: &Device) -> Result<Vec<Devices>, Error> {
+    let mixed = Devices::new([device.clone(), Device::another_cpu()])?;
+    let mut groups = vec![mixed.over(4)?, mixed];
+    if device.info().id.kind == Kind::Cuda
+        && let Ok(all) = Devices::all_cuda()
+        && all.len() > 1
+    {
+        let places = 1 << all.len().ilog2();
+        groups.push(all.over(places)?);
+    }
+    Ok(groups)
+}
+
+fn random<F: Field>(len: usize, seed: u64) -> Vec<F> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    (0..len).map(|_| F::rand(&mut rng)).collect()
+}
+
+/// In both directions, directly and through host memory, behind work on either device.
+fn copies(device: &Device) -> Outcome {
+    let relayed = Device::unregistered(Recorder::plain(&Device::another_cpu()));
+    for other in groups(device)?.iter().flat_map(|group| group.iter()).chain([&relayed]) {
+        for len in [1, 7, 1000, 3 << 20] {
+            let host: Vec<u32> = (0..len as u32).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
+            let x = device.upload_with::<u32>(&host, Secrecy::Secret)?;
+            let mut there = other.alloc_with::<u32>(len, Secrecy::Secret)?;
+            there.copy_from(&x)?;
+            // What was copied is changed before it comes back.
+            there.view_mut(len / 2..)?.clear()?;
+            let mut back = garbage::<u32>(device, len)?;
+            back.copy_from(there.as_view().declassify())?;
+            let expected = [&host[..len / 2], &vec![0; len - len / 2]].concat();
+            expect_same("there and back", &back.to_vec()?, &expected)?;
+            // The source may be dropped, and its memory given to others, while the copy is under way.
+            let mut last = garbage::<u32>(device, len)?;
+            let queue = device.queue()?;
+            queue.receive(&other.upload::<u32>(&host)?, &mut last)?;
+            drop((other.zeros::<u32>(len)?, x));
+            expect_same("of dropped memory", &queue.read(&last)?, &host)?;
+        }
+        let secret = other.upload_with::<u32>(&[1; 8], Secrecy::Secret)?;
+        let mut public = device.upload::<u32>(&[2; 8])?;
+        let error = expect_error("a copy of a secret to public memory", public.copy_from(&secret))?;
+        expect_equal("it", &matches!(error, Error::SecretInput { .. }), &true)?;
+        let error = expect_error("a copy of another length", public.copy_from(&other.zeros(9)?))?;
+        expect_equal("it", &error, &Error::Length { what: "the source of a copy", expected: 8, actual: 9 })?;
+        expect_same("untouched", &public.to_vec()?, &[2; 8])?;
+    }
+    Ok(())
+}
+
+/// A device that fails ends the call on all of them with its error, and the next call works.
+fn failures(device: &Device) -> Outcome {
+    let broken = Recorder::plain(&Device::another_cpu());
+    let devices = Devices::new([device.clone(), Device::unregistered(broken.clone())])?;
+    let num_vars = 5;
+    let gate = Expression::column(0) * Expression::column(0);
+    let statement = Statement::<BabyBear4>::new(num_vars, &gate)?;
+    let prover = ShardedSumcheck::<BabyBear4, BabyBear>::new(&devices, &gate)?;
+    let host = random::<BabyBear>(1 << num_vars, 3);
+    let distribution = ShardedSumcheck::<BabyBear4, BabyBear>::distribution(&statement);
+    let table = Sharded::upload(&devices, &host, distribution)?;
+    let claim = BabyBear4::from_base_prime_field(host.iter().map(Field::square).sum());
+    let prove = || prover.prove(&statement, &[&table], claim, &mut Blake3Transcript::new(b"failures"));
+    let proof = prove()?.proof;
+    for after in 0..4 {
+        broken.fail_launch_after(after);
+        let error = expect_error("a proof on a broken device", prove())?;
+        let is_told =
+            matches!(&error, sumcheck::Error::Device(Error::Driver { reason, .. }) if reason == "told to fail");
+        expect_equal(&format!("{error}"), &is_told, &true)?;
+        expect_equal("the proof after that", &prove()?.proof, &proof)?;
+    }
+    let ntt = ShardedNtt::<BabyBear>::new(&devices, 6)?;
+    let host = random::<BabyBear>(1 << 6, 4);
+    let expected = ntt::reference::forward(&host, BabyBear::ONE);
+    for after in [0, 1, 2, usize::MAX] {
+        broken.fail_launch_after(after);
+        let mut x = Sharded::upload(&devices, &host, Distribution::Cyclic)?;
+        match ntt.forward(&mut x) {
+            Ok(()) => expect_same("a transform", &x.to_vec()?, &expected)?,
+            Err(error) => expect_equal(&format!("{error}"), &matches!(error, ntt::Error::Device(_)), &true)?,
+        }
+    }
+    Ok(())
+}
+
+/// Sums of any length, on two and four places, against those of multiples of the generator.
+fn sums<C: MsmCurve>(device: &Device) -> Outcome {
+    let generator = Affine::<C>::generator();
+    let multiples = std::iter::successors(Some(generator.into_group()), |point| Some(*point + generator));
+    let multiples = CurveGroup::normalize_batch(&multiples.take(301).collect::<Vec<Projective<C>>>());
+    for devices in groups(device)? {
+        for len in [1, 5, 301] {
+            let scalars = random::<C::ScalarField>(2 * len, len as u64);
+            let expected = |scalars: &[C::ScalarField]| {
+                let terms = (1u64..).zip(scalars).map(|(k, scalar)| *scalar * C::ScalarField::from(k));
+                generator * terms.sum::<C::ScalarField>()
+            };
+            let msm = ShardedMsm::<C>::new(&devices, &multiples[..len])?;
+            let (first, second) = scalars.split_at(len);
+            let sums = msm.msm_batch(2, &scalars)?;
+            expect_same(&format!("sums of {len} over {devices}"), &sums, &[expected(first), expected(second)])?;
+            let parts = Sharded::upload_with(&devices, first, Distribution::Blocks, Secrecy::Secret)?;
+            let bases = Sharded::upload(&devices, &multiples[..len], Distribution::Blocks)?;
+            let msm = ShardedMsm::<C>::from_sharded(&devices, &bases, MsmConfig::default())?;
+            expect_equal("of buffers", &msm.msm_sharded(&parts)?, &expected(first))?;
+        }
+    }
+    Ok(())
+}
+
+/// All orders, on the subgroup and on a coset, and back.
+fn transforms<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    let orders = [Order::Natural, Order::BitReversed];
+    for devices in groups(device)? {
+        let log_n = 9;
+        let ntt = ShardedNtt::<F>::new(&devices, log_n)?;
+        let coefficients = random::<F>(1 << log_n, 5);
+        for generator in [F::ONE, F::GENERATOR] {
+            let values = ntt::reference::forward(&coefficients, generator);
+            let every = orders.iter().flat_map(|input| orders.iter().map(move |output| (*input, *output, false)));
+            // Coefficients that need no transposition.
+            for (input, output, block_cyclic) in every.chain([(Order::Natural, Order::Natural, true)]) {
+                let case = format!("2^{log_n} over {devices}, {input:?} to {output:?}");
+                let distribution = |order| match order {
+                    Order::Natural if block_cyclic => Distribution::BlockCyclic,
+                    Order::Natural => Distribution::Cyclic,
+                    Order::BitReversed => Distribution::Blocks,
+                };
+                let given = ntt::reference::reorder(&coefficients, Order::Natural, input);
+                let mut x = Sharded::upload_with(&devices, &given, distribution(input), Secrecy::Secret)?;
+                let transform = ntt.coset(generator);
+                let transform = if block_cyclic { transform.block_cyclic() } else { transform };
+                transform.clone().input(input).output(output).forward(&mut x)?;
+                let expected = ntt::reference::reorder(&values, Order::Natural, output);
+                expect_same(&case, &x.to_vec()?, &expected)?;
+                transform.input(output).output(input).inverse(&mut x)?;
+                expect_same(&format!("{case}, and back"), &x.to_vec()?, &given)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Transforms and proofs long enough that copies and work overlap, compared with those of one device.
+fn large(device: &Device) -> Outcome {
+    type Fr = ark_bls12_381::Fr;
+    let log_n = 21;
+    let host = random::<Fr>(1 << log_n, 6);
+    let mut expected = device.upload::<Mont<Fr>>(&host)?;
+    ntt::Ntt::<Fr>::new(device, log_n)?.forward(&mut expected)?;
+    let expected = expected.to_vec()?;
+    let gate = Expression::column(0) * Expression::column(0);
+    let statement = Statement::<Fr>::new(log_n as usize, &gate)?;
+    let claim = host.iter().map(Field::square).sum();
+    let table = device.upload::<Mont<Fr>>(&host)?;
+    let transcript = || Blake3Transcript::new(b"several devices");
+    let one = sumcheck::Sumcheck::<Fr>::new(device, &gate)?.prove(&statement, &[&table], claim, &mut transcript())?;
+    for devices in groups(device)? {
+        let ntt = ShardedNtt::<Fr>::new(&devices, log_n)?;
+        for distribution in [Distribution::Cyclic, Distribution::BlockCyclic] {
+            let transform = ntt.transform();
+            let transform = if distribution == Distribution::Cyclic { transform } else { transform.block_cyclic() };
+            let mut x = Sharded::upload(&devices, &host, distribution)?;
+            for round in 0..3 {
+                transform.forward(&mut x)?;
+                if round == 1 {
+                    expect_same(&format!("a transform over {devices}"), &x.to_vec()?, &expected)?;
+                }
+                transform.inverse(&mut x)?;
+            }
+            expect_same(&format!("three there and back over {devices}"), &x.to_vec()?, &host)?;
+        }
+        let table = Sharded::upload(&devices, &host, Distribution::Cyclic)?;
+        let prover = ShardedSumcheck::<Fr>::new(&devices, &gate)?;
+        let proved = prover.prove(&statement, &[&table], claim, &mut transcript())?;
+        expect_equal(&format!("a proof over {devices}"), &proved.proof.to_bytes(), &one.proof.to_bytes())?;
+    }
+    Ok(())
+}
+
+/// Proofs of each weight, compared with those by definition.
+fn proofs<E: DeviceField, T: DeviceField>(device: &Device) -> Outcome {
+    let num_vars = 6;
+    let [a, b, c] = [0, 1, 2].map(Expression::column);
+    let gate = a * b - c;
+    let (a, b) = (random::<T>(1 << num_vars, 1), random::<T>(1 << num_vars, 2));
+    let c = a.iter().zip(&b).map(|(a, b)| *a * b).collect();
+    let tables = [a, b, c];
+    let lift = |x: &T| {
+        let mut limbs = vec![0; E::LIMBS];
+        x.store(&mut limbs);
+        E::load(&limbs)
+    };
+    let lifted: Vec<Vec<E>> = tables.iter().map(|table| table.iter().map(lift).collect()).collect();
+    let point = random::<E>(num_vars, 3);
+    for devices in groups(device)? {
+        let config = SumcheckConfig::default().check(true);
+        let prover = ShardedSumcheck::<E, T>::with_config(&devices, &gate, config)?;
+        for order in [sumcheck::Order::MsbFirst, sumcheck::Order::LsbFirst] {
+            for weight in [Weight::None, Weight::ZeroCheck, Weight::Eq(point.clone())] {
+                let statement = Statement::<E>::new(num_vars, &gate)?.order(order).weight(weight);
+                let transcript = || Blake3Transcript::new(b"several devices");
+                let zero = E::ZERO;
+                let (expected, _) = sumcheck::reference::prove(&statement, num_vars, &lifted, zero, &mut transcript());
+                let distribution = ShardedSumcheck::<E, T>::distribution(&statement);
+                let upload = |table: &Vec<T>| Sharded::upload_with(&devices, table, distribution, Secrecy::Secret);
+                let parts = tables.iter().map(upload).collect::<Result<Vec<_>, _>>()?;
+                let parts: Vec<_> = parts.iter().collect();
+                let proved = prover.prove(&statement, &parts, zero, &mut transcript())?;
+                let case = format!("a proof over {devices}, {order:?}");
+                expect_equal(&case, &proved.proof.to_bytes(), &expected.to_bytes())?;
+                let sub = statement.verify(zero, &proved.proof, &mut transcript())?;
+                expect_equal("its point", &proved.point, &sub.point)?;
+            }
+        }
+    }
+    Ok(())
+}

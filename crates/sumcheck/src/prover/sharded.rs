@@ -1,0 +1,646 @@
+//! Proofs about tables that are divided among several devices.
+//!
+//! Device p of P = 2^k has the rows of the tables in which the k variables that are bound last spell p. So each of the
+//! first n − k rounds is one of its own, with the challenge of all. With a weight eq, that of the whole is
+//! eq(p, …)·eq(own, …), so the round's polynomial is a sum with the weights of the places:
+//!
+//! ```text
+//! q(X) = Σ_p eq(p, last coordinates) · q_p(X)
+//! ```
+//!
+//! Polynomials and sums of places are linear in the values that kernels compute and in the claim. So a place need not
+//! know its own part of the claim: any parts do that add up to the claim, and none is computed.
+//!
+//! Each place is a thread whose transcript hands its messages to the caller's thread. That one adds them up, absorbs the
+//! sum, and gives the challenge to all. The tables have P elements each after these rounds; the host does the others.
+
+use std::{
+    fmt, panic,
+    sync::mpsc::{Receiver, Sender, channel},
+    thread,
+};
+
+use evariste_backend::{Devices, Distribution, Sharded, View, author::Wiped};
+use evariste_expression::Expression;
+use evariste_field::{DeviceField, Mont};
+
+use super::{ProverOutput, Sumcheck, TablePlace};
+use crate::{
+    config::SumcheckConfig,
+    error::{Error, Result},
+    polynomial::{evaluate, interpolate},
+    proof::{Proof, complete},
+    reference,
+    statement::{Order, Statement, Weight},
+    transcript::{Transcript, bytes_of, element_bytes, get},
+};
+
+/// A prover for statements about tables that are divided among a power of two of devices.
+///
+/// Proofs are those of [`Sumcheck`], to the byte. Each device does its part of each round; only sums of a few elements
+/// come together, on the host, once a round. Devices that are no power of two have several places each:
+/// [`Devices::over`].
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use ark_bls12_381::Fr;
+/// use evariste_backend::{Device, Devices, Sharded};
+/// use evariste_field::{Expression, Mont};
+/// use evariste_sumcheck::{Blake3Transcript, ShardedSumcheck, Statement};
+///
+/// // On a machine with two GPUs: "cuda:0,cuda:1".parse()?
+/// let devices = Devices::from(&Device::best()?).over(2)?;
+/// let product = Expression::column(0) * Expression::column(1);
+/// let statement = Statement::<Fr>::new(2, &product)?;
+/// let prover = ShardedSumcheck::<Fr>::new(&devices, &product)?;
+/// let distribution = ShardedSumcheck::<Fr>::distribution(&statement);
+/// let a = Sharded::<Mont<Fr>>::upload(&devices, &[1, 2, 3, 4].map(Fr::from), distribution)?;
+/// let b = Sharded::<Mont<Fr>>::upload(&devices, &[5, 6, 7, 8].map(Fr::from), distribution)?;
+/// let claim = Fr::from(5 + 12 + 21 + 32);
+/// let proved = prover.prove(&statement, &[&a, &b], claim, &mut Blake3Transcript::new(b"an example"))?;
+/// let sub = statement.verify(claim, &proved.proof, &mut Blake3Transcript::new(b"an example"))?;
+/// assert_eq!(sub.point, proved.point);
+/// # Ok(())
+/// # }
+/// ```
+pub struct ShardedSumcheck<E, T = E> {
+    devices: Devices,
+    config: SumcheckConfig,
+    plans: Vec<Sumcheck<E, T>>,
+}
+
+impl<E: DeviceField, T: DeviceField> ShardedSumcheck<E, T> {
+    /// Makes a prover for `expression` with the default configuration.
+    ///
+    /// # Errors
+    /// [`Error::Devices`] unless their number is a power of two. Otherwise it fails under the conditions of
+    /// [`Sumcheck::new`].
+    pub fn new(devices: &Devices, expression: &Expression) -> Result<Self> {
+        Self::with_config(devices, expression, SumcheckConfig::default())
+    }
+
+    /// Makes a prover for `expression` with a configuration. Challenges are drawn on the host, whatever it says.
+    ///
+    /// # Errors
+    /// Fails under the conditions of [`ShardedSumcheck::new`].
+    pub fn with_config(devices: &Devices, expression: &Expression, config: SumcheckConfig) -> Result<Self> {
+        if !devices.len().is_power_of_two() {
+            return Err(Error::Devices { actual: devices.len() });
+        }
+        // A place does not know its part of the claim.
+        let own = config.check(false);
+        let plans = devices.iter().map(|device| {
+            // Places of one device work side by side where it can.
+            Sumcheck::with_config(device.queue()?, expression, own)
+        });
+        Ok(Self { devices: devices.clone(), config, plans: plans.collect::<Result<_>>()? })
+    }
+
+    /// Returns the distribution of tables for a statement: that in which the variables bound last tell the place.
+    pub fn distribution(statement: &Statement<E>) -> Distribution {
+        match statement.binding_order() {
+            Order::MsbFirst => Distribution::Cyclic,
+            Order::LsbFirst => Distribution::Blocks,
+        }
+    }
+
+    /// Returns the devices of the prover.
+    pub fn devices(&self) -> &Devices {
+        &self.devices
+    }
+
+    /// Proves that the weighted sum of a statement about this prover's expression is `claim`, as [`Sumcheck::prove`]
+    /// does.
+    ///
+    /// # Errors
+    /// - [`Error::Distribution`] if a table has another distribution than [`ShardedSumcheck::distribution`] says.
+    /// - [`Error::Device`] with `Length` inside if a table has fewer than two elements for each device.
+    /// - Otherwise it fails under the conditions of [`Sumcheck::prove`]. An error of a device names it.
+    pub fn prove(
+        &self,
+        statement: &Statement<E>,
+        tables: &[&Sharded<Mont<T>>],
+        claim: E,
+        transcript: &mut dyn Transcript<E>,
+    ) -> Result<ProverOutput<E>> {
+        self.check(statement, tables)?;
+        statement.check_claim(claim)?;
+        let session = Session::new(statement, self.plans.len(), claim, transcript)?;
+        if self.config.check {
+            let part = session.checked();
+            let sums = self.devices.run(|place, _| self.plans[place].sum(&part, &of_place(tables, place)))?;
+            session.expect_claim(sums)?;
+        }
+        let mut session = session;
+        let (part, own) = (session.part.clone(), session.own.clone());
+        let values = self.rounds(&part, tables, claim, own.as_deref(), |parts| session.next(parts))?;
+        Ok(session.finish(&values))
+    }
+
+    /// The rounds that each place does on its own, where `next` gives the challenge for their messages. Gives the values
+    /// of the tables of each place that are left.
+    fn rounds(
+        &self,
+        part: &Statement<E>,
+        tables: &[&Sharded<Mont<T>>],
+        claim: E,
+        own: Option<&[E]>,
+        mut next: impl FnMut(&[Wiped<E>]) -> E,
+    ) -> Result<Vec<Wiped<E>>> {
+        let outputs: Vec<Result<ProverOutput<E>>> = thread::scope(|scope| {
+            let start = |(place, plan): (usize, &'_ Sumcheck<E, T>)| {
+                let ((sent, messages), (challenges, received)) = (channel(), channel());
+                let plan = plan.on(&plan.queue);
+                let work = move || {
+                    let claim = part_of_claim(claim, own.is_some(), place);
+                    let mut relay = Relay { message: Wiped::default(), sent, received };
+                    let tables = TablePlace::Given(of_place(tables, place));
+                    plan.rounds(part, part.num_vars(), tables, claim, own.map(<[E]>::to_vec), &mut relay)
+                };
+                (scope.spawn(work), messages, challenges)
+            };
+            let mut threads = Vec::with_capacity(self.plans.len());
+            let (mut messages, mut challenges) = (Vec::new(), Vec::new());
+            for place in self.plans.iter().enumerate() {
+                let (thread, of_place, to_place): (_, Receiver<Wiped<E>>, Sender<E>) = start(place);
+                threads.push(thread);
+                messages.push(of_place);
+                challenges.push(to_place);
+            }
+            for _ in 0..part.num_vars() {
+                let round = messages.iter().map(Receiver::recv).collect::<Result<Vec<_>, _>>();
+                // A place has failed, and the others go on alone to their end.
+                let Ok(round) = round else { break };
+                let challenge = next(&round);
+                challenges.iter().for_each(|place| _ = place.send(challenge));
+            }
+            drop((messages, challenges));
+            let end = |done: thread::Result<_>| done.unwrap_or_else(|panicked| panic::resume_unwind(panicked));
+            threads.into_iter().map(|thread| end(thread.join())).collect()
+        });
+        let outputs = outputs.into_iter().collect::<Result<Vec<_>>>()?;
+        Ok(outputs.into_iter().map(|output| Wiped::from(output.proof.values)).collect())
+    }
+
+    /// Refuses another expression, and tables that are none of the statement's on these devices.
+    fn check(&self, statement: &Statement<E>, tables: &[&Sharded<Mont<T>>]) -> Result<()> {
+        if *statement.expression() != self.plans[0].expression {
+            return Err(Error::OtherExpression);
+        }
+        statement.check()?;
+        if tables.len() != statement.tables() {
+            return Err(Error::length("the tables of a statement", statement.tables(), tables.len()));
+        }
+        let (expected, least) = (1 << statement.num_vars(), 2 * self.plans.len());
+        if expected < least {
+            return Err(Error::length("the elements of a table on several devices, at least", least, expected));
+        }
+        for table in tables {
+            table.expect_on("a table", &self.devices)?;
+            if table.len() != expected {
+                return Err(Error::length("the elements of a table", expected, table.len()));
+            }
+            let (expected, actual) = (Self::distribution(statement), table.distribution());
+            if actual != expected && self.plans.len() > 1 {
+                return Err(Error::Distribution { expected, actual });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<E, T> fmt::Debug for ShardedSumcheck<E, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShardedSumcheck").field("plans", &self.plans).finish_non_exhaustive()
+    }
+}
+
+impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
+    /// Does the part of place number `place` of `places` in a proof as [`ShardedSumcheck`] makes it, where other
+    /// processes have the other places. All of them call this with the same statement and claim, and with transcripts in
+    /// the same state. All get the same proof.
+    ///
+    /// `gather` takes elements of this place, and returns those of all places, by place. It is called once a round, and
+    /// once behind the last one. The configuration's check of the claim is not made.
+    ///
+    /// # Errors
+    /// - [`Error::Devices`] unless `places` is a power of two.
+    /// - Those of [`Sumcheck::prove`], about a statement with log₂ `places` variables less.
+    /// - The error of `gather`.
+    pub fn prove_part<'a>(
+        &self,
+        statement: &Statement<E>,
+        [place, places]: [usize; 2],
+        tables: &[impl Into<View<'a, Mont<T>>> + Copy],
+        claim: E,
+        transcript: &mut dyn Transcript<E>,
+        mut gather: impl FnMut(&[E]) -> Result<Vec<Vec<E>>>,
+    ) -> Result<ProverOutput<E>> {
+        if !places.is_power_of_two() || place >= places {
+            return Err(Error::Devices { actual: places });
+        }
+        let least = 2 * places;
+        if 1 << statement.num_vars() < least {
+            let (what, actual) = ("the elements of a table on several devices, at least", 1 << statement.num_vars());
+            return Err(Error::length(what, least, actual));
+        }
+        if *statement.expression() != self.expression {
+            return Err(Error::OtherExpression);
+        }
+        statement.check()?;
+        statement.check_claim(claim)?;
+        let own = Statement::new(statement.num_vars() - places.ilog2() as usize, statement.expression())?;
+        let tables = self.given(&own.constants(statement.constants_of()), tables)?;
+        let mut session = Session::new(statement, places, claim, transcript)?;
+        let (part, own) = (session.part.clone(), session.own.clone());
+        let claim = part_of_claim(claim, own.is_some(), place);
+        let plan = self.with(&self.queue, self.config.check(false));
+        let mut relay = Gather { message: Wiped::default(), session: &mut session, gather: &mut gather, failed: None };
+        let output = plan.rounds(&part, part.num_vars(), TablePlace::Given(tables), claim, own, &mut relay);
+        // Where others cannot be reached, nothing that came after is worth anything.
+        if let Some(error) = relay.failed {
+            return Err(error);
+        }
+        let values = gathered(&mut gather, &Wiped::from(output?.proof.values), places)?;
+        Ok(session.finish(&values))
+    }
+}
+
+/// What `gather` returns, of each place as many elements as are given.
+fn gathered<E: DeviceField>(
+    gather: &mut impl FnMut(&[E]) -> Result<Vec<Vec<E>>>,
+    own: &[E],
+    places: usize,
+) -> Result<Vec<Wiped<E>>> {
+    let all: Vec<Wiped<E>> = gather(own)?.into_iter().map(Wiped::from).collect();
+    if all.len() != places {
+        return Err(Error::length("the places of a proof", places, all.len()));
+    }
+    match all.iter().find(|part| part.len() != own.len()) {
+        Some(part) => Err(Error::length("the elements of a place", own.len(), part.len())),
+        None => Ok(all),
+    }
+}
+
+/// The claim of a place. With a weight, those of the places add up to 1. Without one, the first has all of the claim.
+fn part_of_claim<E: DeviceField>(claim: E, is_weighted: bool, place: usize) -> E {
+    if is_weighted || place == 0 { claim } else { E::ZERO }
+}
+
+/// A proof on its way, as the one knows it who draws the challenges.
+struct Session<'a, E: DeviceField> {
+    statement: &'a Statement<E>,
+    transcript: &'a mut dyn Transcript<E>,
+    /// log₂ of the number of places.
+    log_places: usize,
+    claim: E,
+    /// What a place proves, and the coordinates of the weight for that.
+    part: Statement<E>,
+    own: Option<Vec<E>>,
+    /// All coordinates of the weight, and those that tell the place.
+    point: Option<Vec<E>>,
+    last: Option<Vec<E>>,
+    /// The weight of each place.
+    weights: Vec<E>,
+    value: E,
+    messages: Vec<Vec<E>>,
+    challenges: Vec<E>,
+}
+
+impl<'a, E: DeviceField> Session<'a, E> {
+    /// Binds the transcript. The statement and the claim were checked.
+    fn new(
+        statement: &'a Statement<E>,
+        places: usize,
+        claim: E,
+        transcript: &'a mut dyn Transcript<E>,
+    ) -> Result<Self> {
+        let (num_vars, order) = (statement.num_vars(), statement.binding_order());
+        let log_places = places.ilog2() as usize;
+        let rounds = num_vars - log_places;
+        let part = Statement::new(rounds, statement.expression())?
+            .constants(statement.constants_of())
+            .order(order)
+            .allow_small_challenges();
+        let point = statement.begin(claim, num_vars, transcript);
+        let (own, last) = match &point {
+            None => (None, None),
+            Some(point) => {
+                let (low, high) = point.split_at(if order == Order::MsbFirst { log_places } else { rounds });
+                let (own, last) = if order == Order::MsbFirst { (high, low) } else { (low, high) };
+                (Some(own.to_vec()), Some(last.to_vec()))
+            }
+        };
+        let part = part.weight(match (statement.weight_of(), &own) {
+            (Weight::ZeroCheck, _) => Weight::ZeroCheck,
+            (_, Some(own)) => Weight::Eq(own.clone()),
+            (_, None) => Weight::None,
+        });
+        let weights = last.as_ref().map_or_else(|| vec![E::ONE; places], |last| reference::eq(last));
+        let (messages, challenges) = (Vec::with_capacity(num_vars), Vec::with_capacity(num_vars));
+        let value = claim;
+        Ok(Self {
+            statement,
+            transcript,
+            log_places,
+            claim,
+            part,
+            own,
+            point,
+            last,
+            weights,
+            value,
+            messages,
+            challenges,
+        })
+    }
+
+    /// What a place sums for the check of the claim.
+    fn checked(&self) -> Statement<E> {
+        self.part.clone().weight(self.own.clone().map_or(Weight::None, Weight::Eq))
+    }
+
+    /// Refuses the claim unless the sums of places make it.
+    fn expect_claim(&self, sums: Vec<E>) -> Result<()> {
+        let sum: E = Wiped::from(sums).iter().zip(&self.weights).map(|(sum, weight)| *sum * weight).sum();
+        if sum == self.claim { Ok(()) } else { Err(Error::FalseClaim) }
+    }
+
+    /// The challenge for the messages of all places.
+    fn next(&mut self, parts: &[Wiped<E>]) -> E {
+        let mut message = vec![E::ZERO; self.statement.degree()];
+        for (part, weight) in parts.iter().zip(&self.weights) {
+            message.iter_mut().zip(&**part).for_each(|(sum, coefficient)| *sum += *coefficient * weight);
+        }
+        self.draw(message)
+    }
+
+    fn draw(&mut self, message: Vec<E>) -> E {
+        self.transcript.absorb(&bytes_of(&message));
+        let challenge = self.transcript.challenge();
+        let weights = self.statement.weights(self.point.as_deref(), self.messages.len());
+        self.value = evaluate(&complete(&message, self.value, weights), challenge);
+        self.messages.push(message);
+        self.challenges.push(challenge);
+        challenge
+    }
+
+    /// The last rounds, from the values that the tables of each place are left with, and the proof.
+    fn finish(mut self, values: &[Wiped<E>]) -> ProverOutput<E> {
+        let (num_vars, order) = (self.statement.num_vars(), self.statement.binding_order());
+        let table = |table: usize| {
+            let mut bound = Wiped::with_capacity(values.len());
+            bound.extend(values.iter().map(|values| values[table]));
+            bound
+        };
+        let mut bound: Vec<Wiped<E>> = (0..self.statement.tables()).map(table).collect();
+        for round in 0..self.log_places {
+            let behind = self.last.as_ref().map(|last| match order {
+                Order::MsbFirst => &last[..self.log_places - 1 - round],
+                Order::LsbFirst => &last[round + 1..],
+            });
+            let message = message(self.statement, &bound, behind);
+            let challenge = self.draw(message);
+            bound.iter_mut().for_each(|table| *table = Wiped::from(reference::bind(table, challenge, order)));
+        }
+        let values: Vec<E> = bound.iter().map(|table| table[0]).collect();
+        self.transcript.absorb(&bytes_of(&values));
+        let mut point = self.challenges.clone();
+        (0..num_vars).for_each(|round| point[order.variable(num_vars, round)] = self.challenges[round]);
+        let proof = Proof { rounds: self.messages, values };
+        ProverOutput { proof, point, value: self.value, weight: self.point, tables: Vec::new() }
+    }
+}
+
+/// The transcript of a place that gathers the messages of all itself.
+struct Gather<'a, 'b, E: DeviceField, G> {
+    /// The last message.
+    message: Wiped<E>,
+    session: &'a mut Session<'b, E>,
+    gather: &'a mut G,
+    failed: Option<Error>,
+}
+
+impl<E: DeviceField, G: FnMut(&[E]) -> Result<Vec<Vec<E>>>> Transcript<E> for Gather<'_, '_, E, G> {
+    fn absorb(&mut self, message: &[u8]) {
+        self.message = elements_of(message);
+    }
+
+    fn challenge(&mut self) -> E {
+        if self.failed.is_some() {
+            return E::ONE;
+        }
+        match gathered(self.gather, &self.message, self.session.weights.len()) {
+            Ok(parts) => self.session.next(&parts),
+            Err(error) => {
+                self.failed = Some(error);
+                E::ONE
+            }
+        }
+    }
+}
+
+/// The elements of a message.
+fn elements_of<E: DeviceField>(message: &[u8]) -> Wiped<E> {
+    let mut elements = Wiped::with_capacity(message.len() / element_bytes::<E>());
+    elements.extend(message.chunks(element_bytes::<E>()).map(|bytes| get::<E>(bytes).unwrap_or(E::ZERO)));
+    elements
+}
+
+/// The tables of a place.
+fn of_place<'a, T: DeviceField>(tables: &[&'a Sharded<Mont<T>>], place: usize) -> Vec<View<'a, Mont<T>>> {
+    tables.iter().map(|table| table.parts()[place].as_view()).collect()
+}
+
+/// The message of a round about tables on the host, with the coordinates of the weight for the variables behind it.
+fn message<E: DeviceField>(statement: &Statement<E>, tables: &[Wiped<E>], behind: Option<&[E]>) -> Vec<E> {
+    let half = tables[0].len() / 2;
+    let weights = behind.map_or_else(|| vec![E::ONE; half], reference::eq);
+    let value = |x: u64| {
+        let bind = |table: &Wiped<E>| Wiped::from(reference::bind(table, E::from(x), statement.binding_order()));
+        let bound: Vec<Wiped<E>> = tables.iter().map(bind).collect();
+        let row = |i: usize| Wiped::from(bound.iter().map(|table| table[i]).collect::<Vec<E>>());
+        let term = |(i, weight): (usize, &E)| *weight * statement.expression().value(&row(i), statement.constants_of());
+        weights.iter().enumerate().map(term).sum()
+    };
+    let values = Wiped::from((0..=statement.degree() as u64).map(value).collect::<Vec<E>>());
+    interpolate(&values)[1..].to_vec()
+}
+
+/// The transcript of a place: its messages go to the thread that knows those of all, and challenges come from there.
+struct Relay<E: Copy> {
+    /// The last message.
+    message: Wiped<E>,
+    sent: Sender<Wiped<E>>,
+    received: Receiver<E>,
+}
+
+impl<E: DeviceField> Transcript<E> for Relay<E> {
+    fn absorb(&mut self, message: &[u8]) {
+        self.message = elements_of(message);
+    }
+
+    fn challenge(&mut self) -> E {
+        let challenge = self.sent.send(std::mem::take(&mut self.message)).ok().and_then(|()| self.received.recv().ok());
+        // Another place has failed, and whatever comes of this one is dropped.
+        challenge.unwrap_or(E::ONE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ark_bls12_381::Fr;
+    use ark_ff::AdditiveGroup;
+    use evariste_backend::{Device, Error as DeviceError, Secrecy};
+    use evariste_field::small::{BabyBear, BabyBear4};
+
+    use super::*;
+    use crate::{config::Strategy, transcript::Blake3Transcript};
+
+    fn group(places: usize) -> Devices {
+        let devices: Vec<Device> = (0..places).map(|_| Device::another_cpu()).collect();
+        Devices::new(devices).unwrap()
+    }
+
+    /// a · b − c.
+    fn gate() -> Expression {
+        let [a, b, c] = [0, 1, 2].map(Expression::column);
+        a * b - c
+    }
+
+    fn transcript() -> Blake3Transcript {
+        Blake3Transcript::new(b"several devices")
+    }
+
+    /// Proofs of one device, and of several.
+    fn check<E: DeviceField, T: DeviceField>(
+        devices: &Devices,
+        statement: &Statement<E>,
+        tables: &[Vec<T>],
+        strategy: Strategy,
+    ) {
+        let config = SumcheckConfig::default().strategy(strategy).check(true);
+        let device = Device::cpu();
+        let one = Sumcheck::<E, T>::with_config(&device, statement.expression(), config).unwrap();
+        let whole: Vec<_> = tables.iter().map(|table| device.upload::<Mont<T>>(table).unwrap()).collect();
+        let whole: Vec<_> = whole.iter().collect();
+        let claim = match statement.weight_of() {
+            Weight::ZeroCheck => E::ZERO,
+            _ => one.sum(statement, &whole).unwrap(),
+        };
+        let expected = one.prove(statement, &whole, claim, &mut transcript()).unwrap();
+
+        let case = format!("{} over {}: {statement:?}, {strategy:?}", statement.num_vars(), devices.len());
+        let prover = ShardedSumcheck::<E, T>::with_config(devices, statement.expression(), config).unwrap();
+        let distribution = ShardedSumcheck::<E, T>::distribution(statement);
+        let upload = |table| Sharded::upload_with(devices, table, distribution, Secrecy::Secret).unwrap();
+        let parts: Vec<_> = tables.iter().map(|table| upload(table)).collect();
+        let parts: Vec<_> = parts.iter().collect();
+        let (mut ours, mut theirs) = (transcript(), transcript());
+        let proved = prover.prove(statement, &parts, claim, &mut ours).unwrap();
+        assert_eq!(proved.proof.to_bytes(), expected.proof.to_bytes(), "{case}");
+        assert_eq!((proved.point, proved.value, proved.weight), (expected.point, expected.value, expected.weight));
+        assert_eq!(statement.verify(claim, &proved.proof, &mut theirs).unwrap().value, expected.value);
+        assert_eq!(ours.state(), theirs.state(), "{case}");
+        let apart = apart(devices.len(), statement, &parts, claim);
+        assert!(apart.iter().all(|proof| *proof == expected.proof), "{case}, places apart");
+        let refused = prover.prove(statement, &parts, claim + E::ONE, &mut transcript()).err();
+        assert!(matches!(refused, Some(Error::FalseClaim | Error::ZeroCheckClaim)), "{case}: {refused:?}");
+    }
+
+    /// Proofs of places that know nothing of each other but what they gather.
+    fn apart<E: DeviceField, T: DeviceField>(
+        places: usize,
+        statement: &Statement<E>,
+        tables: &[&Sharded<Mont<T>>],
+        claim: E,
+    ) -> Vec<Proof<E>> {
+        let (all, barrier) = (std::sync::Mutex::new(vec![Vec::new(); places]), std::sync::Barrier::new(places));
+        let prove = |place: usize| {
+            let tables = of_place(tables, place);
+            let prover = Sumcheck::<E, T>::new(tables[0].device(), statement.expression()).unwrap();
+            let gather = |own: &[E]| {
+                all.lock().unwrap()[place] = own.to_vec();
+                barrier.wait();
+                let gathered = all.lock().unwrap().clone();
+                barrier.wait();
+                Ok(gathered)
+            };
+            prover.prove_part(statement, [place, places], &tables, claim, &mut transcript(), gather).unwrap().proof
+        };
+        let prove = &prove;
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..places).map(|place| scope.spawn(move || prove(place))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        })
+    }
+
+    fn check_weights<E: DeviceField, T: DeviceField>(
+        devices: &Devices,
+        num_vars: usize,
+        order: Order,
+        strategy: Strategy,
+    ) {
+        let mut rng = ark_std::test_rng();
+        let mut random = || (0..1 << num_vars).map(|_| T::rand(&mut rng)).collect::<Vec<T>>();
+        let (a, b, c) = (random(), random(), random());
+        let product = a.iter().zip(&b).map(|(a, b)| *a * b).collect();
+        let mut point: Vec<E> = (0..num_vars).map(|_| E::rand(&mut rng)).collect();
+        let statement = Statement::<E>::new(num_vars, &gate()).unwrap().order(order);
+        check(devices, &statement.clone().weight(Weight::ZeroCheck), &[a.clone(), b.clone(), product], strategy);
+        let tables = [a, b, c];
+        check(devices, &statement, &tables, strategy);
+        check(devices, &statement.clone().weight(Weight::Eq(point.clone())), &tables, strategy);
+        // Weights that are 0, of places and of rows.
+        (point[0], point[num_vars - 1]) = (E::ZERO, E::ONE);
+        check(devices, &statement.weight(Weight::Eq(point)), &tables, strategy);
+    }
+
+    #[test]
+    fn proofs_are_those_of_one_device() {
+        for order in [Order::MsbFirst, Order::LsbFirst] {
+            for (places, sizes) in [(1, 1..4), (2, 2..7), (4, 3..6), (8, 4..5)] {
+                for num_vars in sizes {
+                    check_weights::<Fr, Fr>(&group(places), num_vars, order, Strategy::ZeroCheck);
+                }
+            }
+            for strategy in [Strategy::Textbook, Strategy::FromClaim, Strategy::SplitEq] {
+                check_weights::<BabyBear4, BabyBear>(&group(2), 5, order, strategy);
+            }
+            check_weights::<BabyBear4, BabyBear>(&group(3).over(4).unwrap(), 6, order, Strategy::ZeroCheck);
+        }
+    }
+
+    #[test]
+    fn what_does_not_suit_is_refused() {
+        let devices = group(2);
+        let new = |devices: &Devices| ShardedSumcheck::<Fr>::new(devices, &gate());
+        assert_eq!(new(&group(3)).err(), Some(Error::Devices { actual: 3 }));
+        let (prover, statement) = (new(&devices).unwrap(), Statement::<Fr>::new(2, &gate()).unwrap());
+        let table = |devices, len: u64, distribution| {
+            let host: Vec<Fr> = (0..len).map(Fr::from).collect();
+            Sharded::<Mont<Fr>>::upload(devices, &host, distribution).unwrap()
+        };
+        let right = table(&devices, 4, Distribution::Cyclic);
+        let prove = |statement: &Statement<Fr>, table: &Sharded<Mont<Fr>>| {
+            prover.prove(statement, &[&right, &right, table], Fr::ZERO, &mut transcript()).err()
+        };
+        let (expected, actual) = (Distribution::Cyclic, Distribution::Blocks);
+        let refused = prove(&statement, &table(&devices, 4, actual));
+        assert_eq!(refused, Some(Error::Distribution { expected, actual }));
+        let refused = prove(&statement, &table(&devices, 8, expected));
+        assert_eq!(refused, Some(Error::length("the elements of a table", 4, 8)));
+        let refused = prove(&statement, &table(&group(2), 4, expected));
+        assert!(
+            matches!(refused, Some(Error::Device(DeviceError::WrongDevice { what: "a table", .. }))),
+            "{refused:?}"
+        );
+        let short = Statement::new(1, &gate()).unwrap();
+        let refused = prove(&short, &right);
+        assert_eq!(refused, Some(Error::length("the elements of a table on several devices, at least", 4, 2)));
+        let other = Statement::new(2, &Expression::column(0)).unwrap();
+        assert_eq!(prove(&other, &right), Some(Error::OtherExpression));
+        let few = prover.prove(&statement, &[&right], Fr::ZERO, &mut transcript()).err();
+        assert_eq!(few, Some(Error::length("the tables of a statement", 3, 1)));
+    }
+}
