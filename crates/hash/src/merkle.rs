@@ -97,7 +97,8 @@ impl<F: DevicePrimeField> Merkle<F> {
     /// - [`Error::Device`] if a view is of another device, if there is no room for
     ///   [`required_bytes`](Merkle::required_bytes), or if the device fails.
     pub fn commit(&self, matrices: &[Rows<'_, F>]) -> Result<MerkleTree<F>> {
-        let dimensions = matrices.iter().enumerate().map(|(i, rows)| dimensions_of(i, rows)).collect::<Result<Vec<_>>>()?;
+        let dimensions =
+            matrices.iter().enumerate().map(|(i, rows)| dimensions_of(i, rows)).collect::<Result<Vec<_>>>()?;
         let height = dimensions.iter().map(|matrix| matrix.height).max().ok_or(Error::NoMatrices)?;
         let device = self.poseidon2.queue().device();
         for rows in matrices {
@@ -150,7 +151,7 @@ impl<F: DevicePrimeField> Merkle<F> {
     /// # Errors
     /// [`Error::Device`] if the tree is on another device, or if the device fails.
     pub fn cap(&self, tree: &MerkleTree<F>, log_len: u32) -> Result<Vec<F>> {
-        let len = 1 << log_len.min(tree.log_height());
+        let len = 1usize << log_len.min(tree.log_height());
         let end = start(tree.height(), tree.log_height() - len.ilog2()) + len;
         Ok(self.poseidon2.queue().read(tree.nodes.view((end - len) * tree.digest..end * tree.digest)?)?)
     }
@@ -193,7 +194,7 @@ impl<F: DevicePrimeField> Merkle<F> {
             self.gather_rows(rows, indices.iter().map(|index| index >> shift), out)?;
             rest = others;
         }
-        let siblings = |index: usize| (0..layers).map(move |layer| start(height, layer) + (index >> layer ^ 1));
+        let siblings = |index: usize| (0..layers).map(move |layer| start(height, layer) + ((index >> layer) ^ 1));
         let indices = indices.iter().flat_map(|index| siblings(*index));
         self.gather_rows(&Rows::new(nodes, digest), indices, rest)?;
 
@@ -253,7 +254,7 @@ impl<F: DevicePrimeField> MerkleTree<F> {
 
     /// Returns the number of leaves.
     fn height(&self) -> usize {
-        (self.nodes.len() / self.digest + 1) / 2
+        (self.nodes.len() / self.digest).div_ceil(2)
     }
 
     /// Returns the digests, layer by layer, from the leaves to the root.
@@ -276,7 +277,7 @@ impl<F: DevicePrimeField> fmt::Debug for MerkleTree<F> {
 
 /// The number of nodes below a layer of a tree of `height` leaves.
 fn start(height: usize, layer: u32) -> usize {
-    2 * height - (2 * height >> layer)
+    2 * height - ((2 * height) >> layer)
 }
 
 /// The dimensions of matrix number `index`, of a power of two rows.

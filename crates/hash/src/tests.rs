@@ -1,6 +1,6 @@
 //! Against Plonky3, on every device that is here.
 
-use ark_ff::{BigInteger, PrimeField};
+use ark_ff::Field;
 use ark_std::{rand::Rng, test_rng};
 use evariste_backend::{Device, Error as DeviceError, Secrecy};
 use evariste_emulator::Arithmetic;
@@ -8,10 +8,9 @@ use evariste_field::{
     DevicePrimeField, Mont,
     small::{BabyBear, Goldilocks, KoalaBear},
 };
-use p3_field::{PrimeCharacteristicRing, PrimeField64};
+use p3_field::PrimeField64;
 use p3_symmetric::{
-    CryptographicHasher, CryptographicPermutation, PaddingFreeSponge, Permutation, PseudoCompressionFunction,
-    TruncatedPermutation,
+    CryptographicHasher, CryptographicPermutation, PaddingFreeSponge, PseudoCompressionFunction, TruncatedPermutation,
 };
 
 use crate::{
@@ -19,6 +18,8 @@ use crate::{
     poseidon2::{Poseidon2, Rows, parameters::Poseidon2Parameters, published::Poseidon2Field},
     reference,
 };
+
+mod merkle;
 
 /// The CPU, CUDA sources on the host in both arithmetics, and a GPU or its emulation, as far as they are here.
 fn devices() -> Vec<Device> {
@@ -46,12 +47,12 @@ fn ours<F: DevicePrimeField, P: PrimeField64>(values: &[P]) -> Vec<F> {
 
 /// States, sponges and compressions of Plonky3's permutation `theirs`, on all devices and by the reference.
 fn check<F: Poseidon2Field, P: PrimeField64, const W: usize, const R: usize, const D: usize>(
-    permutation: impl CryptographicPermutation<[P; W]> + Copy,
+    permutation: impl CryptographicPermutation<[P; W]> + Clone,
 ) {
     let parameters = Poseidon2Parameters::<F>::plonky3(W).unwrap();
     assert_eq!((parameters.width(), parameters.rate(), parameters.digest()), (W, R, D));
-    let sponge = PaddingFreeSponge::<_, W, R, D>::new(permutation);
-    let compression = TruncatedPermutation::<_, 2, D, W>::new(permutation);
+    let sponge = PaddingFreeSponge::<_, W, R, D>::new(permutation.clone());
+    let compression = TruncatedPermutation::<_, 2, D, W>::new(permutation.clone());
 
     let states = random::<F>(131 * W);
     let mut permuted = states.clone();
@@ -93,8 +94,7 @@ fn check<F: Poseidon2Field, P: PrimeField64, const W: usize, const R: usize, con
         let expected: Vec<F> = digests[1..]
             .chunks_exact(2 * D)
             .flat_map(|pair| {
-                let [left, right] =
-                    [0, 1].map(|i| <[P; D]>::try_from(theirs::<F, P>(&pair[i * D..][..D])).unwrap());
+                let [left, right] = [0, 1].map(|i| <[P; D]>::try_from(theirs::<F, P>(&pair[i * D..][..D])).unwrap());
                 let digest = ours::<F, P>(&compression.compress([left, right]));
                 assert_eq!(digest, reference::compress(&parameters, &pair[..D], &pair[D..]));
                 digest
@@ -109,20 +109,20 @@ fn check<F: Poseidon2Field, P: PrimeField64, const W: usize, const R: usize, con
 
 #[test]
 fn baby_bear_is_plonky3s() {
-    check::<BabyBear, _, 16, 8, 8>(&p3_baby_bear::default_babybear_poseidon2_16());
-    check::<BabyBear, _, 24, 16, 8>(&p3_baby_bear::default_babybear_poseidon2_24());
+    check::<BabyBear, _, 16, 8, 8>(p3_baby_bear::default_babybear_poseidon2_16());
+    check::<BabyBear, _, 24, 16, 8>(p3_baby_bear::default_babybear_poseidon2_24());
 }
 
 #[test]
 fn koala_bear_is_plonky3s() {
-    check::<KoalaBear, _, 16, 8, 8>(&p3_koala_bear::default_koalabear_poseidon2_16());
-    check::<KoalaBear, _, 24, 16, 8>(&p3_koala_bear::default_koalabear_poseidon2_24());
+    check::<KoalaBear, _, 16, 8, 8>(p3_koala_bear::default_koalabear_poseidon2_16());
+    check::<KoalaBear, _, 24, 16, 8>(p3_koala_bear::default_koalabear_poseidon2_24());
 }
 
 #[test]
 fn goldilocks_is_plonky3s() {
-    check::<Goldilocks, _, 8, 4, 4>(&p3_goldilocks::default_goldilocks_poseidon2_8());
-    check::<Goldilocks, _, 12, 8, 4>(&p3_goldilocks::default_goldilocks_poseidon2_12());
+    check::<Goldilocks, p3_goldilocks::Goldilocks, 8, 4, 4>(p3_goldilocks::default_goldilocks_poseidon2_8());
+    check::<Goldilocks, p3_goldilocks::Goldilocks, 12, 8, 4>(p3_goldilocks::default_goldilocks_poseidon2_12());
 }
 
 /// Parameters of a field of many words, and an exponent that no published ones have.

@@ -269,8 +269,7 @@ impl<F: WordField, const W: usize> Permutation<'_, F, W> {
         let field = self.field;
         let [end, diagonal, ones] = places(W, self.rounds);
         let mut s = self.mix(state);
-        for rows in [0..end, end..diagonal] {
-            let is_first = rows.start == 0;
+        for (rows, is_first) in [(0..end, true), (end..diagonal, false)] {
             for constants in self.constants[rows].chunks_exact(W) {
                 for (x, constant) in s.iter_mut().zip(constants) {
                     *x = self.power(field.add(*x, field.splat(*constant)));

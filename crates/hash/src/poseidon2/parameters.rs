@@ -1,3 +1,4 @@
+use evariste_field::DevicePrimeField;
 
 use super::published::Poseidon2Field;
 use crate::error::{Error, Result};

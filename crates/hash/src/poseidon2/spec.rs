@@ -170,17 +170,14 @@ pub(super) fn hash_rows<F: DevicePrimeField>(shape: Shape, carried: bool) -> Ker
     };
     let more = move || {
         let states = states.iter().map(|states| wgsl::states(states, shape.width));
-        let rest =
-            [wgsl::digests(&out, shape.digest), wgsl::absorb(shape.rate), wgsl::sponge(shape.width, carried)];
+        let rest = [wgsl::digests(&out, shape.digest), wgsl::absorb(shape.rate), wgsl::sponge(shape.width, carried)];
         states.chain(rest).collect()
     };
     let variant = shape.variant::<F>(if carried { ", carried" } else { "" });
     let spec = KernelSpec::new("hash_rows", variant, (first, states, out), body, |_| String::new());
     let (cuda, wgsl) = (evariste_cuda::hash::HASH_ROWS, evariste_shaders::hash::HASH_ROWS);
-    shape.declare::<F>(spec, bindings, cuda, more, wgsl).constants(flags::ALL).iterations(
-        move |params: &HashParams| {
-            let blocks = (u64::from(params.position) + u64::from(params.columns)).div_ceil(shape.rate as u64);
-            loop_iterations(blocks, shape.iterations::<F>(params.half, params.partial))
-        },
-    )
+    shape.declare::<F>(spec, bindings, cuda, more, wgsl).constants(flags::ALL).iterations(move |params: &HashParams| {
+        let blocks = (u64::from(params.position) + u64::from(params.columns)).div_ceil(shape.rate as u64);
+        loop_iterations(blocks, shape.iterations::<F>(params.half, params.partial))
+    })
 }

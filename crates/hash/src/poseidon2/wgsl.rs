@@ -138,9 +138,7 @@ pub(super) fn sponge(width: usize, carried: bool) -> String {
     let (start, end) = match carried {
         true => (
             "  if ((params.flags & FIRST) == 0u) { return states_load_state(i * WIDTH); }\n",
-            format!(
-                "  if ((params.flags & LAST) != 0u) {{ {digest} }} else {{ states_store_state(i * WIDTH, s); }}\n"
-            ),
+            format!("  if ((params.flags & LAST) != 0u) {{ {digest} }} else {{ states_store_state(i * WIDTH, s); }}\n"),
         ),
         false => ("", format!("  {digest}\n")),
     };
