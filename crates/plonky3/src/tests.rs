@@ -4,7 +4,7 @@ mod stark;
 
 use evariste_backend::Device;
 use evariste_emulator::Arithmetic;
-use evariste_hash::{Poseidon2Field, Poseidon2Parameters};
+use evariste_hash::Poseidon2Parameters;
 use p3_baby_bear::{BabyBear, Poseidon2BabyBear, default_babybear_poseidon2_16};
 use p3_commit::{BatchOpeningRef, Mmcs};
 use p3_dft::{Radix2DitParallel, TwoAdicSubgroupDft};
@@ -84,12 +84,13 @@ fn transforms_are_plonky3s() {
 
 #[test]
 fn commitments_and_openings_are_plonky3s() {
-    // Heights that are no powers of two stay on the host.
+    // Heights that are no powers of two stay on the host, where Plonky3 has no caps of them.
     let shapes: [&[(usize, usize)]; 5] =
         [&[(1, 1)], &[(32, 9)], &[(16, 8), (64, 3), (64, 16), (1, 2)], &[(8, 2), (4, 1), (2, 3)], &[(6, 3)]];
     for device in devices() {
         for shape in shapes {
-            for cap_height in [0, 2, 9] {
+            let caps: &[usize] = if shape[0].0 == 6 { &[0] } else { &[0, 2, 9] };
+            for cap_height in caps.iter().copied() {
                 let (host, ours) = (host_mmcs(cap_height), our_mmcs(&device, cap_height));
                 let matrices = || shape.iter().map(|(height, width)| matrix(*height, *width)).collect::<Vec<_>>();
                 let (expected, host_data) = host.commit(matrices());
@@ -130,5 +131,4 @@ fn other_parameters_are_refused() {
     let ones = |len| vec![F::from(1); len];
     let own = Poseidon2Parameters::new(7, ones(64), ones(13), ones(64), ones(16)).unwrap();
     assert_eq!(new(own), Some(Error::OtherPermutation));
-    let _ = <F as Poseidon2Field>::plonky3(16);
 }

@@ -14,7 +14,7 @@ type Challenger = DuplexChallenger<BabyBear, Permutation16, 16, 8>;
 type Pcs<Dft, ValMmcs> = TwoAdicFriPcs<BabyBear, Dft, ValMmcs, ExtensionMmcs<BabyBear, Challenge, ValMmcs>>;
 type Config<Dft, ValMmcs> = StarkConfig<Pcs<Dft, ValMmcs>, Challenge, Challenger>;
 
-fn config<Dft, ValMmcs: Mmcs<BabyBear>>(dft: Dft, mmcs: ValMmcs) -> Config<Dft, ValMmcs> {
+fn config<Dft: Clone, ValMmcs: Mmcs<BabyBear>>(dft: Dft, mmcs: ValMmcs) -> Config<Dft, ValMmcs> {
     let parameters = FriParameters {
         log_blowup: 2,
         log_final_poly_len: 2,
@@ -69,12 +69,12 @@ fn plonky3s_verifier_accepts_proofs_that_equal_plonky3s() {
     let public = vec![values[0], values[1], values[2 * rows - 1]];
     let trace = || RowMajorMatrix::new(values.clone(), 2);
     let host = config(Radix2DitParallel::<BabyBear>::default(), host_mmcs(0));
-    let expected = serde_json::to_string(&prove(&host, &Fibonacci, trace(), &public)).unwrap();
+    let expected = serde_json::to_string(&prove(&host, &Fibonacci, trace(), &public).unwrap()).unwrap();
     for device in devices() {
         let dft = DeviceDft::<BabyBear>::new(&device).min_elements(0);
         let ours = config(dft, our_mmcs(&device, 0));
         let before = device.stats().launches;
-        let proof = serde_json::to_string(&prove(&ours, &Fibonacci, trace(), &public)).unwrap();
+        let proof = serde_json::to_string(&prove(&ours, &Fibonacci, trace(), &public).unwrap()).unwrap();
         assert!(device.stats().launches > before, "nothing ran on {}", device.info().name);
         assert_eq!(proof, expected, "{}", device.info().name);
         let proof: Proof<Config<Radix2DitParallel<BabyBear>, HostMmcs>> = serde_json::from_str(&proof).unwrap();
