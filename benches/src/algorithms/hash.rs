@@ -156,7 +156,8 @@ fn tree(session: &mut Session, target: &Target, columns: usize, log_n: u32) {
             verify(&parameters, &root, tree.dimensions(), *place, opening)?;
         }
         drop(tree);
-        let timing = budget.time_queued(|| Ok(drop(merkle.commit(&matrices)?)), || Ok(device.sync()?))?;
+        let timing =
+            budget.time_queued(|| merkle.commit(&matrices).map(drop).map_err(Into::into), || Ok(device.sync()?))?;
         Ok((timing, Some(launches), format!("paths of {CHECKED} of 2^{log_n} rows")))
     });
 }
@@ -184,7 +185,7 @@ fn extend_and_commit(session: &mut Session, target: &Target, columns: usize, log
         let launches = device.stats().launches - before;
         let root = merkle.root(&tree)?;
         let dimensions = tree.dimensions().to_vec();
-        let timing = budget.time_queued(|| Ok(drop(work()?)), || Ok(device.sync()?))?;
+        let timing = budget.time_queued(|| work().map(drop), || Ok(device.sync()?))?;
         let places: Vec<usize> = input::places(CHECKED, more).into_iter().collect();
         let openings = merkle.open(&tree, &[Rows::new(&extended, columns)], &places, 0)?;
         for (place, opening) in places.iter().zip(&openings) {

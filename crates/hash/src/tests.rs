@@ -21,10 +21,9 @@ use crate::{
 
 mod merkle;
 
-/// The CPU, CUDA sources on the host in both arithmetics, and a GPU or its emulation, as far as they are here.
+/// The CPU, and CUDA sources on the host, as far as there is a compiler. Trials run on GPUs and their emulation.
 fn devices() -> Vec<Device> {
-    let emulated = [Arithmetic::CarryFlag, Arithmetic::Portable].map(evariste_emulator::device);
-    [Device::cpu()].into_iter().chain(emulated.into_iter().flatten()).chain(Device::wgpu(0)).collect()
+    [Device::cpu()].into_iter().chain(evariste_emulator::device(Arithmetic::CarryFlag)).collect()
 }
 
 fn random<F: DevicePrimeField>(len: usize) -> Vec<F> {

@@ -27,10 +27,10 @@ pub(crate) type Packing = <BabyBear as Field>::Packing;
 pub(crate) type HostMmcs = MerkleTreeMmcs<Packing, Packing, Hash, Compression, 2, 8>;
 pub(crate) type OurMmcs = DeviceMmcs<BabyBear, Permutation16, 16, 8, 8>;
 
-/// The CPU, CUDA sources on the host, and a GPU or its emulation, as far as they are here.
+/// The CPU, and CUDA sources on the host, as far as there is a compiler.
 pub(crate) fn devices() -> Vec<Device> {
     let emulated = evariste_emulator::device(Arithmetic::CarryFlag);
-    [Device::cpu()].into_iter().chain(emulated).chain(Device::wgpu(0)).collect()
+    [Device::cpu()].into_iter().chain(emulated).collect()
 }
 
 pub(crate) fn host_mmcs(cap_height: usize) -> HostMmcs {

@@ -113,8 +113,9 @@ fn expected_root(parameters: &Poseidon2Parameters<BabyBear>, matrices: &[(Vec<Ba
     let mut layer = hashes(matrices.iter().map(height).max().unwrap_or(0));
     while layer.len() > 1 {
         layer = layer.chunks_exact(2).map(|pair| reference::compress(parameters, &pair[0], &pair[1])).collect();
-        for (node, row) in layer.clone().iter().zip(hashes(layer.len())).enumerate().map(|(i, pair)| (i, pair)) {
-            layer[node] = reference::compress(parameters, row.0, &row.1);
+        let rows = hashes(layer.len());
+        for (node, row) in layer.iter_mut().zip(&rows) {
+            *node = reference::compress(parameters, node, row);
         }
     }
     layer.concat()
