@@ -1,6 +1,6 @@
 use evariste_backend::Error as DeviceError;
 
-use crate::merkle::verifier::Dimensions;
+use crate::dimensions::Dimensions;
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

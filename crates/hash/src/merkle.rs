@@ -4,8 +4,9 @@ use evariste_backend::{Buffer, Element, Queue, Secrecy, View, ViewMut, author::K
 use evariste_field::{DevicePrimeField, Mont};
 use evariste_primitives::GatherScatter;
 
-use self::verifier::{Dimensions, Opening};
+use self::verifier::Opening;
 use crate::{
+    dimensions::Dimensions,
     error::{Error, Result},
     poseidon2::{Poseidon2, Rows, elements_of, parameters::Poseidon2Parameters},
 };

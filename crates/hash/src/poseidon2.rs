@@ -8,12 +8,13 @@ use evariste_field::{DevicePrimeField, Mont};
 
 use self::{
     parameters::Poseidon2Parameters,
-    spec::{CompressParams, HashParams, PermuteParams, Shape, THREADS, flags},
+    params::{CompressParams, HashParams, PermuteParams, Shape, THREADS, flags},
 };
 use crate::error::Result;
 
 mod cpu;
 pub(crate) mod parameters;
+mod params;
 pub(crate) mod published;
 mod spec;
 mod wgsl;

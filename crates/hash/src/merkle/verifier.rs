@@ -3,19 +3,11 @@
 use evariste_field::DevicePrimeField;
 
 use crate::{
+    dimensions::Dimensions,
     error::{Error, Result},
     poseidon2::parameters::Poseidon2Parameters,
     reference,
 };
-
-/// The size of a matrix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Dimensions {
-    /// Its rows, a power of two.
-    pub height: usize,
-    /// Elements of a row.
-    pub columns: usize,
-}
 
 /// Opened rows, with the digests that lead from them to the cap.
 #[derive(Clone, Debug, PartialEq, Eq)]

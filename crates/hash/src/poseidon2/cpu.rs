@@ -10,7 +10,7 @@ use evariste_field::{
 
 use super::{
     parameters::Poseidon2Parameters,
-    spec::{CompressParams, HashParams, PermuteParams, Shape, flags},
+    params::{CompressParams, HashParams, PermuteParams, Shape, flags},
 };
 use crate::reference;
 

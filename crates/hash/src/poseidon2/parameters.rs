@@ -1,6 +1,5 @@
 use evariste_field::DevicePrimeField;
 
-use super::published::Poseidon2Field;
 use crate::error::{Error, Result};
 
 /// The parameters of a Poseidon2 permutation, and of the sponge and the compression over it.
@@ -26,17 +25,6 @@ const ALPHAS: [u32; 3] = [3, 5, 7];
 
 /// Rounds of a kind, at most.
 const MAX_ROUNDS: usize = 256;
-
-impl<F: Poseidon2Field> Poseidon2Parameters<F> {
-    /// Returns the parameters that Plonky3 publishes ([`Poseidon2Field::plonky3`]).
-    ///
-    /// # Errors
-    /// [`Error::Parameters`] if it publishes none for this width.
-    pub fn plonky3(width: usize) -> Result<Self> {
-        let expected = "16 or 24, or 8 or 12 over Goldilocks";
-        F::plonky3(width).ok_or(Error::Parameters { what: "the width of a state", expected, actual: width as u64 })
-    }
-}
 
 impl<F: DevicePrimeField> Poseidon2Parameters<F> {
     /// Makes parameters of a permutation of `diagonal.len()` elements: 8, 12, 16 or 24. An S-box is x^`alpha`.
@@ -143,12 +131,11 @@ mod tests {
         assert!(refused(zeros(7, [63, 13, 63, 16])));
         assert!(refused(zeros(7, [64, 13, 48, 16])));
         assert!(refused(zeros(7, [64, 257, 64, 16])));
-        let parameters = Poseidon2Parameters::<BabyBear>::plonky3(16).unwrap();
+        let parameters = zeros::<BabyBear>(7, [64, 13, 64, 16]).unwrap();
         assert!(parameters.clone().sponge(15, 8).is_ok());
         assert!(refused(parameters.clone().sponge(16, 8)));
         assert!(refused(parameters.clone().sponge(8, 0)));
         assert!(refused(parameters.clone().sponge(4, 5)));
         assert!(refused(parameters.sponge(15, 9)));
-        assert!(refused(Poseidon2Parameters::plonky3(12)));
     }
 }

@@ -5,52 +5,14 @@ use evariste_field::{
     small::{BabyBear, Goldilocks, KoalaBear},
 };
 
+use self::form::Published;
 use super::parameters::Poseidon2Parameters;
+use crate::error::{Error, Result};
 
 mod baby_bear;
+mod form;
 mod goldilocks;
 mod koala_bear;
-
-/// One width of a field.
-struct Published {
-    width: usize,
-    /// Round constants of the full rounds at the start, row by row.
-    initial: &'static [u64],
-    /// Those of partial rounds.
-    partial: &'static [u64],
-    /// Those of the full rounds at the end.
-    terminal: &'static [u64],
-    diagonal: Diagonal,
-}
-
-/// The diagonal of the matrix of partial rounds, less the identity's place in it: the matrix is 1 + diag(V), with 1 the
-/// matrix of ones.
-enum Diagonal {
-    /// n / 2^e for each pair (n, e).
-    Small(&'static [(i64, u32)]),
-    /// Integers.
-    Words(&'static [u64]),
-}
-
-impl Published {
-    fn parameters<F: DevicePrimeField>(&self, alpha: u32, digest: usize) -> Poseidon2Parameters<F> {
-        let all = |words: &[u64]| words.iter().map(|word| F::from(*word)).collect();
-        let diagonal = match self.diagonal {
-            Diagonal::Small(pairs) => pairs.iter().map(|(n, e)| F::from(*n) / F::from(1u64 << e)).collect(),
-            Diagonal::Words(words) => all(words),
-        };
-        Poseidon2Parameters {
-            width: self.width,
-            alpha,
-            initial: all(self.initial),
-            partial: all(self.partial),
-            terminal: all(self.terminal),
-            diagonal,
-            rate: self.width - digest,
-            digest,
-        }
-    }
-}
 
 fn of_width<F: DevicePrimeField>(
     all: &[Published],
@@ -84,5 +46,16 @@ impl Poseidon2Field for KoalaBear {
 impl Poseidon2Field for Goldilocks {
     fn plonky3(width: usize) -> Option<Poseidon2Parameters<Self>> {
         of_width(&[goldilocks::WIDTH_8, goldilocks::WIDTH_12], width, 7, 4)
+    }
+}
+
+impl<F: Poseidon2Field> Poseidon2Parameters<F> {
+    /// Returns the parameters that Plonky3 publishes ([`Poseidon2Field::plonky3`]).
+    ///
+    /// # Errors
+    /// [`Error::Parameters`] if it publishes none for this width.
+    pub fn plonky3(width: usize) -> Result<Self> {
+        let expected = "16 or 24, or 8 or 12 over Goldilocks";
+        F::plonky3(width).ok_or(Error::Parameters { what: "the width of a state", expected, actual: width as u64 })
     }
 }

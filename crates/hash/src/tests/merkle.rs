@@ -6,9 +6,12 @@ use p3_matrix::dense::RowMajorMatrix;
 use p3_merkle_tree::MerkleTreeMmcs;
 
 use super::*;
-use crate::merkle::{
-    Merkle,
-    verifier::{Dimensions, Opening, verify},
+use crate::{
+    dimensions::Dimensions,
+    merkle::{
+        Merkle,
+        verifier::{Opening, verify},
+    },
 };
 
 type P = p3_baby_bear::BabyBear;

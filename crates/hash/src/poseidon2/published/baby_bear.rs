@@ -2,7 +2,7 @@
 //!
 //! Round constants come from the Grain LFSR with α = 7, R_F = 8, and R_P = 13 (width 16) or 21 (width 24).
 
-use super::{Diagonal, Published};
+use super::form::{Diagonal, Published};
 
 /// Width 16.
 pub(super) const WIDTH_16: Published = Published {

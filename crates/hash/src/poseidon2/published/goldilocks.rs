@@ -2,7 +2,7 @@
 //!
 //! Round constants come from the Grain LFSR with α = 7, R_F = 8 and R_P = 22. The diagonals are those of HorizonLabs.
 
-use super::{Diagonal, Published};
+use super::form::{Diagonal, Published};
 
 /// Width 8.
 pub(super) const WIDTH_8: Published = Published {
