@@ -9,7 +9,7 @@ const WITHOUT_PLANS: [&str; 3] = ["device", "groth16", "process"];
 const MEMORY: [&str; 7] = ["View<", "ViewMut<", "Buffer<", "HostBuffer", "Vector<F>", "Scalars<", "&Digits<"];
 
 /// Verbs of what takes no queue but that of the device it was made on.
-const WITHOUT_QUEUE: [(&str, &str); 1] = [("ntt", "fill")];
+const WITHOUT_QUEUE: [(&str, &str); 3] = [("hash", "nodes"), ("hash", "values"), ("ntt", "fill")];
 
 #[test]
 fn every_verb_is_called_on_a_queue_of_another_device() {

@@ -3,7 +3,9 @@
 mod dimensions;
 mod error;
 mod merkle;
+mod parameters;
 mod poseidon2;
+mod published;
 pub mod reference;
 
 pub use dimensions::Dimensions;
@@ -12,7 +14,9 @@ pub use merkle::{
     Merkle, MerkleTree,
     verifier::{Opening, verify},
 };
-pub use poseidon2::{Poseidon2, Rows, parameters::Poseidon2Parameters, published::Poseidon2Field};
+pub use parameters::Poseidon2Parameters;
+pub use poseidon2::{Poseidon2, Rows};
+pub use published::Poseidon2Field;
 
 #[cfg(test)]
 mod tests;

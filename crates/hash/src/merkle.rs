@@ -8,7 +8,8 @@ use self::verifier::Opening;
 use crate::{
     dimensions::Dimensions,
     error::{Error, Result},
-    poseidon2::{Poseidon2, Rows, elements_of, parameters::Poseidon2Parameters},
+    parameters::Poseidon2Parameters,
+    poseidon2::{Poseidon2, Rows, elements_of},
 };
 
 pub(crate) mod verifier;
@@ -178,6 +179,11 @@ impl<F: DevicePrimeField> Merkle<F> {
         if dimensions != tree.dimensions {
             return Err(Error::OtherMatrices { expected: tree.dimensions.clone(), actual: dimensions });
         }
+        let device = self.poseidon2.queue().device();
+        device.expect_same("a tree", tree.nodes.device())?;
+        for rows in matrices {
+            device.expect_same("a matrix", rows.values().device())?;
+        }
         let (height, digest, count) = (tree.height(), tree.digest, indices.len());
         if let Some(index) = indices.iter().copied().find(|index| *index >= height) {
             return Err(Error::OutOfRange { height, index });
@@ -187,7 +193,7 @@ impl<F: DevicePrimeField> Merkle<F> {
         let layers = tree.log_height().saturating_sub(log_cap);
         let path = layers as usize * digest;
         let each: usize = dimensions.iter().map(|matrix| matrix.columns).sum::<usize>() + path;
-        let mut opened = queue.device().alloc_with::<Mont<F>>(each * count, secrecy)?;
+        let mut opened = device.alloc_with::<Mont<F>>(each * count, secrecy)?;
         let mut rest = opened.as_view_mut();
         for (rows, matrix) in matrices.iter().zip(&dimensions) {
             let shift = (height / matrix.height).ilog2();

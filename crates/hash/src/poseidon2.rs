@@ -6,16 +6,11 @@ use evariste_backend::{
 };
 use evariste_field::{DevicePrimeField, Mont};
 
-use self::{
-    parameters::Poseidon2Parameters,
-    params::{CompressParams, HashParams, PermuteParams, Shape, THREADS, flags},
-};
-use crate::error::Result;
+use self::params::{CompressParams, HashParams, PermuteParams, Shape, THREADS, flags};
+use crate::{error::Result, parameters::Poseidon2Parameters};
 
 mod cpu;
-pub(crate) mod parameters;
 mod params;
-pub(crate) mod published;
 mod spec;
 mod wgsl;
 

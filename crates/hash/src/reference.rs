@@ -2,7 +2,7 @@
 
 use evariste_field::DevicePrimeField;
 
-use crate::poseidon2::parameters::Poseidon2Parameters;
+use crate::parameters::Poseidon2Parameters;
 
 /// Applies Poseidon2 to a state (Grassi, Khovratovich and Schofnegger, "Poseidon2: a faster version of the Poseidon hash
 /// function", AFRICACRYPT 2023).

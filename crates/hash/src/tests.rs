@@ -15,7 +15,9 @@ use p3_symmetric::{
 
 use crate::{
     error::Error,
-    poseidon2::{Poseidon2, Rows, parameters::Poseidon2Parameters, published::Poseidon2Field},
+    parameters::Poseidon2Parameters,
+    poseidon2::{Poseidon2, Rows},
+    published::Poseidon2Field,
     reference,
 };
 

@@ -1,5 +1,7 @@
 //! Poseidon2 and Merkle trees.
 
+mod queues;
+
 use evariste::backend::{Device, Error as DeviceError};
 use evariste::field::{DevicePrimeField, Mont, small};
 use evariste::hash::{Error, Merkle, Poseidon2, Poseidon2Field, Poseidon2Parameters, Rows, reference, verify};
@@ -9,11 +11,9 @@ use crate::{
     area::Area,
     devices::{garbage, other_device},
     expect::{expect, expect_equal, expect_error, expect_same},
-    harness::{DeviceTrials, Named, Outcome},
+    harness::{DeviceTrials, Outcome},
     launches::KernelGroup,
     loops::Divided,
-    misplaced::Plan,
-    order_checker::{expect_ordered, on_plans},
     prepared::quietly,
     samples::samples,
     secrecy::{Operation, Probe},
@@ -25,10 +25,10 @@ type BabyBear = small::BabyBear;
 pub(crate) const AREA: Area = Area {
     kernels: KERNELS,
     operations: OPERATIONS,
-    ordered: ORDERED,
+    ordered: queues::ORDERED,
     divided: DIVIDED,
     prepared: Some(prepared),
-    plans: PLANS,
+    plans: queues::PLANS,
     ..Area::new("hash", add)
 };
 
@@ -195,45 +195,6 @@ const OPERATIONS: &[Operation] = &[
         let merkle = Merkle::new(Poseidon2::new(&p.device, parameters::<BabyBear>(16)?)?);
         let (a, b) = (operand::<BabyBear>(p, 5 * 128)?, operand::<BabyBear>(p, 9 * 32)?);
         p.watch(|| merkle.commit(&[Rows::new(&a, 5), Rows::new(&b, 9)]))
-    }),
-];
-
-const ORDERED: &[Named] = &[("hash", || {
-    on_plans(|ordered, made_on, queue| {
-        let device = queue.device();
-        let (mut data, mut out) = (device.alloc::<Mont<BabyBear>>(16 * 64)?, device.alloc(8 * 64)?);
-        queue.write(&mut data, &vec![BabyBear::from(3); 16 * 64])?;
-        let poseidon2 = Poseidon2::new(made_on, parameters::<BabyBear>(16)?)?.on(queue);
-        poseidon2.permute(&mut data)?;
-        poseidon2.compress(&data, &mut out)?;
-        poseidon2.hash_rows(&[Rows::new(&data, 16)], &mut out)?;
-        let merkle = Merkle::new(Poseidon2::new(made_on, parameters::<BabyBear>(16)?)?).on(queue);
-        let matrices = [Rows::new(&data, 16), Rows::new(data.view(..32)?, 2)];
-        let tree = merkle.commit(&matrices)?;
-        let _ = merkle.open(&tree, &matrices, &[5, 9], 0)?;
-        merkle.root(&tree)?;
-        expect_ordered(ordered, "hash")
-    })
-})];
-
-/// What refuses a queue of another device.
-const PLANS: &[Plan] = &[
-    ("poseidon2", |m| {
-        let poseidon2 = Poseidon2::new(&m.device, parameters::<BabyBear>(16)?)?.on(&m.queue);
-        let (mut data, mut out) =
-            (m.device.upload::<Mont<BabyBear>>(&[BabyBear::from(2); 32])?, m.device.zeros::<Mont<BabyBear>>(16)?);
-        m.refuses(|| poseidon2.compress(&data, &mut out))?;
-        m.refuses(|| poseidon2.hash_rows(&[Rows::new(&data, 16)], &mut out))?;
-        m.refuses(|| poseidon2.permute(&mut data))
-    }),
-    ("merkle", |m| {
-        let plan = Merkle::new(Poseidon2::new(&m.device, parameters::<BabyBear>(16)?)?);
-        let data = m.device.upload::<Mont<BabyBear>>(&[BabyBear::from(2); 32])?;
-        let matrices = [Rows::new(&data, 8)];
-        let (tree, misplaced) = (plan.commit(&matrices)?, plan.on(&m.queue));
-        m.refuses(|| misplaced.commit(&matrices))?;
-        m.refuses(|| misplaced.open(&tree, &matrices, &[1], 0))?;
-        m.refuses(|| misplaced.root(&tree))
     }),
 ];
 

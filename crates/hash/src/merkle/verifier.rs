@@ -5,7 +5,7 @@ use evariste_field::DevicePrimeField;
 use crate::{
     dimensions::Dimensions,
     error::{Error, Result},
-    poseidon2::parameters::Poseidon2Parameters,
+    parameters::Poseidon2Parameters,
     reference,
 };
 

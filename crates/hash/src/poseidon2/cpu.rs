@@ -8,11 +8,8 @@ use evariste_field::{
     words::{MAX_LANES, WordField, WordJob, Words},
 };
 
-use super::{
-    parameters::Poseidon2Parameters,
-    params::{CompressParams, HashParams, PermuteParams, Shape, flags},
-};
-use crate::reference;
+use super::params::{CompressParams, HashParams, PermuteParams, Shape, flags};
+use crate::{parameters::Poseidon2Parameters, reference};
 
 /// States that a thread takes at a time.
 const GRAIN: usize = 64;

@@ -6,8 +6,10 @@ use evariste_field::{
 };
 
 use self::form::Published;
-use super::parameters::Poseidon2Parameters;
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    parameters::Poseidon2Parameters,
+};
 
 mod baby_bear;
 mod form;

@@ -2,7 +2,7 @@
 
 use evariste_field::DevicePrimeField;
 
-use crate::poseidon2::parameters::Poseidon2Parameters;
+use crate::parameters::Poseidon2Parameters;
 
 /// One width of a field.
 pub(super) struct Published {
