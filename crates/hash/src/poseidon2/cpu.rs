@@ -22,9 +22,15 @@ pub(super) fn permute<F: DevicePrimeField>(
     states: &mut [u32],
 ) {
     let limbs = shape.width * F::LIMBS;
-    let rounds = [params.half, params.partial];
+    let (words, rounds) = (Words::of::<F>(), [params.half, params.partial]);
     parallel::chunks(&mut states[..params.len as usize * limbs], GRAIN * limbs, &|_, states| {
-        run::<F>(shape, rounds, constants, Work { count: states.len() / limbs, ..Work::of(Input::Own, states, 1) });
+        run::<F>(
+            words,
+            shape,
+            rounds,
+            constants,
+            Work { count: states.len() / limbs, ..Work::of(Input::Own, states, 1) },
+        );
     });
 }
 
@@ -37,12 +43,12 @@ pub(super) fn compress<F: DevicePrimeField>(
     out: &mut [u32],
 ) {
     let limbs = shape.digest * F::LIMBS;
-    let rounds = [params.half, params.partial];
+    let (words, rounds) = (Words::of::<F>(), [params.half, params.partial]);
     let (len, stride) = (params.len as usize, params.stride as usize);
     parallel::chunks(digests::<F>(shape, out, len, stride), GRAIN * stride * limbs, &|chunk, out| {
         let count = GRAIN.min(len - chunk * GRAIN);
         let pairs = &pairs[chunk * GRAIN * 2 * limbs..][..count * 2 * limbs];
-        run::<F>(shape, rounds, constants, Work { count, ..Work::of(Input::Pairs(pairs), out, stride) });
+        run::<F>(words, shape, rounds, constants, Work { count, ..Work::of(Input::Pairs(pairs), out, stride) });
     });
 }
 
@@ -55,7 +61,7 @@ pub(super) fn hash_rows<F: DevicePrimeField>(
     states: Option<&mut [u32]>,
     out: &mut [u32],
 ) {
-    let rounds = [params.half, params.partial];
+    let (words, rounds) = (Words::of::<F>(), [params.half, params.partial]);
     let [len, stride, columns, pitch] =
         [params.len, params.stride, params.columns, params.pitch].map(|value| value as usize);
     let [is_first, is_last] = [flags::FIRST, flags::LAST].map(|flag| params.flags & flag != 0);
@@ -72,7 +78,13 @@ pub(super) fn hash_rows<F: DevicePrimeField>(
             parallel::chunks(&mut states[..len * limbs], GRAIN * limbs, &|chunk, states| {
                 let count = states.len() / limbs;
                 let (rows, start) = (rows(chunk, count), if is_first { Start::New } else { Start::Own });
-                run::<F>(shape, rounds, constants, Work { count, ..Work::of(Input::Rows(rows, start), states, 1) });
+                run::<F>(
+                    words,
+                    shape,
+                    rounds,
+                    constants,
+                    Work { count, ..Work::of(Input::Rows(rows, start), states, 1) },
+                );
             });
         }
         states => {
@@ -85,7 +97,7 @@ pub(super) fn hash_rows<F: DevicePrimeField>(
                     None => Start::New,
                 };
                 let input = Input::Rows(rows(chunk, count), start);
-                run::<F>(shape, rounds, constants, Work { count, ..Work::of(input, out, stride) });
+                run::<F>(words, shape, rounds, constants, Work { count, ..Work::of(input, out, stride) });
             });
         }
     }
@@ -152,9 +164,9 @@ impl<'a> Work<'a> {
     }
 }
 
-fn run<F: DevicePrimeField>(shape: Shape, rounds: [u32; 2], constants: &[u32], work: Work<'_>) {
+fn run<F: DevicePrimeField>(words: Option<Words>, shape: Shape, rounds: [u32; 2], constants: &[u32], work: Work<'_>) {
     let rounds = rounds.map(|rounds| rounds as usize);
-    match (Words::of::<F>(), shape.width) {
+    match (words, shape.width) {
         (Some(words), 8) => words.run(Job::<8> { shape, rounds, constants, work }),
         (Some(words), 12) => words.run(Job::<12> { shape, rounds, constants, work }),
         (Some(words), 16) => words.run(Job::<16> { shape, rounds, constants, work }),
