@@ -9,6 +9,8 @@ pub use evariste_curve as curve;
 pub use evariste_field as field;
 #[cfg(feature = "groth16")]
 pub use evariste_groth16 as groth16;
+#[cfg(feature = "hash")]
+pub use evariste_hash as hash;
 #[cfg(feature = "modsqrt")]
 pub use evariste_modsqrt as modsqrt;
 #[cfg(feature = "msm")]
@@ -35,6 +37,8 @@ pub mod prelude {
     pub use evariste_curve::{AffinePoint, DeviceCurve, Points};
     #[cfg(feature = "field")]
     pub use evariste_field::{Canonical, DeviceField, Expression, Formula, Mont, Prefix, Vector};
+    #[cfg(feature = "hash")]
+    pub use evariste_hash::{Merkle, Poseidon2, Poseidon2Parameters, Rows};
     #[cfg(feature = "modsqrt")]
     pub use evariste_modsqrt::{Jacobi, ModSqrt};
     #[cfg(feature = "msm")]

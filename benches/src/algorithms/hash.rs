@@ -1,0 +1,196 @@
+//! Poseidon2 over BabyBear: permutations, trees over matrices, and extension with commitment as STARK provers use it.
+
+use anyhow::{Result, ensure};
+use ark_ff::FftField;
+use evariste::backend::Element;
+use evariste::field::{
+    DeviceField, Mont,
+    small::{BabyBear, Goldilocks, KoalaBear},
+};
+use evariste::hash::{Merkle, Poseidon2, Poseidon2Field, Poseidon2Parameters, Rows, reference, verify};
+use evariste::ntt::{LowDegreeExtension, Order};
+
+use crate::{
+    ALL, input,
+    limits::Work,
+    request::Request,
+    session::{self, Algorithm, Case, Headline, Session},
+    sizes::Sizes,
+    target::Target,
+    timing::Budget,
+};
+
+pub(crate) const ALGORITHM: Algorithm = Algorithm {
+    name: "hash",
+    headlines: &[
+        Headline { case: "baby-bear/poseidon2/device", title: "Poseidon2, BabyBear, width 16" },
+        Headline { case: "baby-bear/lde-commit-256/device", title: "LDE + commit, BabyBear × 256" },
+    ],
+    budget: |request| Budget::of(request.coverage),
+    run,
+    is_too_large,
+};
+
+fn is_too_large(error: &anyhow::Error) -> bool {
+    match (error.downcast_ref(), error.downcast_ref()) {
+        (Some(evariste::hash::Error::Device(error)), _) | (_, Some(evariste::ntt::Error::Device(error))) => {
+            session::is_too_large_for_device(error)
+        }
+        _ => session::is_too_large(error),
+    }
+}
+
+/// log₂ of the most states.
+const MAX_LOG_STATES: u32 = 22;
+
+/// log₂ of the most rows of trees, and of matrices that are extended.
+const MAX_LOG_ROWS: u32 = 21;
+const MAX_LOG_EXTENDED: u32 = 20;
+
+/// Columns of matrices.
+const COLUMNS: [usize; 2] = [8, 256];
+
+/// log₂ of the factor by which an extension has more rows.
+const LOG_BLOWUP: u32 = 1;
+
+/// States, or rows, that are checked.
+const CHECKED: usize = 8;
+
+fn run(session: &mut Session, targets: &[Target], request: &Request) {
+    for target in targets {
+        let sizes = request.log_n.clone().unwrap_or_else(|| Sizes::usual(&target.device, request.coverage));
+        for log_n in Sizes::union(&[sizes]) {
+            if log_n <= MAX_LOG_STATES {
+                permute::<BabyBear>(session, target, "baby-bear", 16, log_n);
+                if ALL {
+                    permute::<BabyBear>(session, target, "baby-bear", 24, log_n);
+                    permute::<KoalaBear>(session, target, "koala-bear", 16, log_n);
+                    permute::<Goldilocks>(session, target, "goldilocks", 12, log_n);
+                }
+            }
+            for columns in COLUMNS {
+                if log_n <= MAX_LOG_ROWS && (ALL || columns == 256) {
+                    tree(session, target, columns, log_n);
+                }
+                if log_n <= MAX_LOG_EXTENDED && columns == 256 {
+                    extend_and_commit(session, target, columns, log_n);
+                }
+            }
+        }
+    }
+}
+
+/// Multiplications of a permutation: of S-boxes x^α and of the matrix of partial rounds.
+fn multiplications<F: Poseidon2Field>(width: usize) -> f64 {
+    let (alpha, partial) = match (<F as ark_ff::PrimeField>::MODULUS_BIT_SIZE, width) {
+        (64, _) => (4, 22),
+        (_, 16) if F::GENERATOR == F::from(3u64) => (2, 20),
+        (_, 16) => (4, 13),
+        _ => (4, 21),
+    };
+    (alpha * (8 * width + partial) + width * partial) as f64
+}
+
+fn case<F: DeviceField>(name: String, target: &Target, log_n: u32, products: f64, moved: f64) -> Case {
+    // Multiplications of the limits' field, as both grow with the square of the limbs.
+    let weight = (F::LIMBS as f64 / ark_bls12_381::Fr::LIMBS as f64).powi(2);
+    let work = Work { multiplications: weight * products, bytes: moved * Mont::<F>::BYTES as f64 };
+    Case {
+        name,
+        device: target.device.info().id.to_string(),
+        peer: None,
+        log_n,
+        elements: Some(1 << log_n),
+        floor: Some(target.limits.floor(work)),
+    }
+}
+
+fn permute<F: Poseidon2Field>(session: &mut Session, target: &Target, field: &str, width: usize, log_n: u32) {
+    let (count, usual) = (1usize << log_n, if F::LIMBS == 1 { 16 } else { 8 });
+    let more = if width == usual { String::new() } else { format!("-{width}") };
+    let (products, moved) = (count as f64 * multiplications::<F>(width), 2.0 * (count * width) as f64);
+    let name = format!("{field}/poseidon2{more}/device");
+    session.measure(case::<F>(name, target, log_n, products, moved), |budget| {
+        let device = &target.device;
+        let parameters = Poseidon2Parameters::<F>::plonky3(width)?;
+        let poseidon2 = Poseidon2::new(device, parameters.clone())?;
+        let states: Vec<F> = input::random(count * width);
+        let mut data = device.upload::<Mont<F>>(&states)?;
+        let before = device.stats().launches;
+        poseidon2.permute(&mut data)?;
+        let launches = device.stats().launches - before;
+        for place in input::places(CHECKED, count) {
+            let range = place * width..(place + 1) * width;
+            let mut expected = states[range.clone()].to_vec();
+            reference::permute(&parameters, &mut expected);
+            ensure!(data.view(range)?.to_vec()? == expected, "state {place} is wrong");
+        }
+        let timing = budget.time_queued(|| Ok(poseidon2.permute(&mut data)?), || Ok(device.sync()?))?;
+        Ok((timing, Some(launches), format!("definition, {CHECKED} of 2^{log_n} states")))
+    });
+}
+
+/// Permutations of a tree.
+fn permutations(rows: usize, columns: usize) -> f64 {
+    (rows * columns.div_ceil(8) + rows - 1) as f64
+}
+
+fn tree(session: &mut Session, target: &Target, columns: usize, log_n: u32) {
+    let rows = 1usize << log_n;
+    let products = permutations(rows, columns) * multiplications::<BabyBear>(16);
+    let moved = (rows * (columns + 4 * 8)) as f64;
+    let name = format!("baby-bear/poseidon2-tree-{columns}/device");
+    session.measure(case::<BabyBear>(name, target, log_n, products, moved), |budget| {
+        let device = &target.device;
+        let parameters = Poseidon2Parameters::<BabyBear>::plonky3(16)?;
+        let merkle = Merkle::new(Poseidon2::new(device, parameters.clone())?);
+        let matrix = device.upload::<Mont<BabyBear>>(&input::random(rows * columns))?;
+        let matrices = [Rows::new(&matrix, columns)];
+        let before = device.stats().launches;
+        let tree = merkle.commit(&matrices)?;
+        let launches = device.stats().launches - before;
+        let root = merkle.root(&tree)?;
+        let places: Vec<usize> = input::places(CHECKED, rows).into_iter().collect();
+        let openings = merkle.open(&tree, &matrices, &places, 0)?;
+        for (place, opening) in places.iter().zip(&openings) {
+            verify(&parameters, &root, tree.dimensions(), *place, opening)?;
+        }
+        drop(tree);
+        let timing =
+            budget.time_queued(|| merkle.commit(&matrices).map(drop).map_err(Into::into), || Ok(device.sync()?))?;
+        Ok((timing, Some(launches), format!("paths of {CHECKED} of 2^{log_n} rows")))
+    });
+}
+
+/// The values on a coset of twice the points, in bit-reversed order, and their tree.
+fn extend_and_commit(session: &mut Session, target: &Target, columns: usize, log_n: u32) {
+    let (rows, more) = (1usize << log_n, 1usize << (log_n + LOG_BLOWUP));
+    let butterflies = (columns * rows) as f64 / 2.0 * f64::from(log_n) * f64::from(1 + (1u32 << LOG_BLOWUP));
+    let products = butterflies + permutations(more, columns) * multiplications::<BabyBear>(16);
+    let moved = (rows * columns + 2 * more * columns) as f64;
+    let name = format!("baby-bear/lde-commit-{columns}/device");
+    session.measure(case::<BabyBear>(name, target, log_n, products, moved), |budget| {
+        let device = &target.device;
+        let parameters = Poseidon2Parameters::<BabyBear>::plonky3(16)?;
+        let merkle = Merkle::new(Poseidon2::new(device, parameters.clone())?);
+        let extension = LowDegreeExtension::<BabyBear>::new(device, log_n, LOG_BLOWUP)?.columns(columns);
+        let values = device.upload::<Mont<BabyBear>>(&input::random(rows * columns))?;
+        let mut extended = device.alloc::<Mont<BabyBear>>(more * columns)?;
+        let mut work = || -> Result<_> {
+            extension.extend_into(&values, BabyBear::GENERATOR, Order::BitReversed, &mut extended)?;
+            Ok(merkle.commit(&[Rows::new(&extended, columns)])?)
+        };
+        let before = device.stats().launches;
+        let tree = work()?;
+        let launches = device.stats().launches - before;
+        let root = merkle.root(&tree)?;
+        let dimensions = tree.dimensions().to_vec();
+        let timing = budget.time_queued(|| work().map(drop), || Ok(device.sync()?))?;
+        let places: Vec<usize> = input::places(CHECKED, more).into_iter().collect();
+        let openings = merkle.open(&tree, &[Rows::new(&extended, columns)], &places, 0)?;
+        for (place, opening) in places.iter().zip(&openings) {
+            verify(&parameters, &root, &dimensions, *place, opening)?;
+        }
+        Ok((timing, Some(launches), format!("paths of {CHECKED} of 2^{} rows", log_n + LOG_BLOWUP)))
+    });
+}

@@ -1,0 +1,222 @@
+//! Poseidon2 and Merkle trees.
+
+mod queues;
+
+use evariste::backend::{Device, Error as DeviceError};
+use evariste::field::{DevicePrimeField, Mont, small};
+use evariste::hash::{Error, Merkle, Poseidon2, Poseidon2Field, Poseidon2Parameters, Rows, reference, verify};
+use libtest_mimic::Failed;
+
+use crate::{
+    area::Area,
+    devices::{garbage, other_device},
+    expect::{expect, expect_equal, expect_error, expect_same},
+    harness::{DeviceTrials, Outcome},
+    launches::KernelGroup,
+    loops::Divided,
+    prepared::quietly,
+    samples::samples,
+    secrecy::{Operation, Probe},
+    sizes::lengths,
+};
+
+type BabyBear = small::BabyBear;
+
+pub(crate) const AREA: Area = Area {
+    kernels: KERNELS,
+    operations: OPERATIONS,
+    ordered: queues::ORDERED,
+    divided: DIVIDED,
+    prepared: Some(prepared),
+    plans: queues::PLANS,
+    ..Area::new("hash", add)
+};
+
+fn add(trials: &mut DeviceTrials<'_>) {
+    trials.add("poseidon2::baby-bear", poseidon2::<BabyBear, 16>);
+    trials.add("poseidon2::koala-bear", poseidon2::<small::KoalaBear, 24>);
+    trials.add("poseidon2::goldilocks", poseidon2::<small::Goldilocks, 12>);
+    trials.add("tree", tree);
+    trials.add("misuse", misuse);
+}
+
+fn parameters<F: Poseidon2Field>(width: usize) -> Result<Poseidon2Parameters<F>, Error> {
+    Poseidon2Parameters::plonky3(width)
+}
+
+const KERNELS: &[KernelGroup] = &[KernelGroup {
+    name: "hash",
+    cases: &["poseidon2::"],
+    kernels: |_| {
+        Ok([
+            Poseidon2::kernels(&parameters::<BabyBear>(16)?),
+            Poseidon2::kernels(&parameters::<small::KoalaBear>(24)?),
+            Poseidon2::kernels(&parameters::<small::Goldilocks>(12)?),
+        ]
+        .concat())
+    },
+}];
+
+/// States, rows of one and of several matrices, and pairs.
+fn poseidon2<F: Poseidon2Field, const WIDTH: usize>(device: &Device) -> Outcome {
+    let parameters = parameters::<F>(WIDTH)?;
+    let (rate, digest) = (parameters.rate(), parameters.digest());
+    let poseidon2 = Poseidon2::new(device, parameters.clone())?;
+    for len in lengths(device, &[0, 1, 127, 128, 129, 257, 1000]) {
+        let states = samples::<F>(len * WIDTH, 1);
+        let mut expected = states.clone();
+        expected.chunks_exact_mut(WIDTH).for_each(|state| reference::permute(&parameters, state));
+        let mut data = device.upload::<Mont<F>>(&states)?;
+        poseidon2.permute(&mut data)?;
+        expect_same(&format!("{len} states"), &data.to_vec()?, &expected)?;
+
+        // The second rows start within a block.
+        let widths = [rate + 3, 2 * rate, 1];
+        let matrices = widths.map(|width| samples::<F>(len * width, width as u64));
+        let buffers = matrices.iter().map(|m| device.upload::<Mont<F>>(m)).collect::<Result<Vec<_>, _>>()?;
+        let views: Vec<_> = buffers.iter().zip(widths).map(|(buffer, width)| Rows::new(buffer, width)).collect();
+        for count in [1, 3] {
+            let expected: Vec<F> = (0..len)
+                .flat_map(|row| {
+                    let parts = matrices.iter().zip(widths).take(count);
+                    let row: Vec<F> = parts.flat_map(|(m, width)| &m[row * width..][..width]).copied().collect();
+                    reference::hash(&parameters, &row)
+                })
+                .collect();
+            let mut out = garbage(device, len * digest)?;
+            poseidon2.hash_rows(&views[..count], &mut out)?;
+            expect_same(&format!("{len} rows of {count} matrices"), &out.to_vec()?, &expected)?;
+        }
+
+        let digests = samples::<F>(1 + 2 * len * digest, 9);
+        let pairs = digests[1..].chunks_exact(2 * digest);
+        let expected: Vec<F> =
+            pairs.flat_map(|pair| reference::compress(&parameters, &pair[..digest], &pair[digest..])).collect();
+        let (data, mut out) = (device.upload::<Mont<F>>(&digests)?, garbage(device, len * digest)?);
+        poseidon2.compress(data.view(1..)?, &mut out)?;
+        expect_same(&format!("{len} pairs"), &out.to_vec()?, &expected)?;
+    }
+    Ok(())
+}
+
+/// The digests of a tree, layer by layer, by the definition.
+fn expected_root(parameters: &Poseidon2Parameters<BabyBear>, matrices: &[(Vec<BabyBear>, usize)]) -> Vec<BabyBear> {
+    let height = |(values, columns): &(Vec<BabyBear>, usize)| values.len() / columns;
+    let hashes = |wanted: usize| -> Vec<Vec<BabyBear>> {
+        let of_height: Vec<_> = matrices.iter().filter(|matrix| height(matrix) == wanted).collect();
+        let row = |i: usize| {
+            let rows = of_height.iter().flat_map(|(values, columns)| &values[i * columns..][..*columns]);
+            reference::hash(parameters, &rows.copied().collect::<Vec<_>>())
+        };
+        if of_height.is_empty() { Vec::new() } else { (0..wanted).map(row).collect() }
+    };
+    let mut layer = hashes(matrices.iter().map(height).max().unwrap_or(0));
+    while layer.len() > 1 {
+        layer = layer.chunks_exact(2).map(|pair| reference::compress(parameters, &pair[0], &pair[1])).collect();
+        let rows = hashes(layer.len());
+        for (node, row) in layer.iter_mut().zip(&rows) {
+            *node = reference::compress(parameters, node, row);
+        }
+    }
+    layer.concat()
+}
+
+fn tree(device: &Device) -> Outcome {
+    let parameters = parameters::<BabyBear>(16)?;
+    let merkle = Merkle::new(Poseidon2::new(device, parameters.clone())?);
+    for shape in [&[(1, 3)][..], &[(256, 20)], &[(4, 1), (64, 9), (64, 2), (1, 1)]] {
+        let matrices: Vec<_> = shape.iter().map(|(rows, columns)| (samples(rows * columns, 3), *columns)).collect();
+        let buffers: Vec<_> =
+            matrices.iter().map(|(values, _)| device.upload::<Mont<BabyBear>>(values)).collect::<Result<_, _>>()?;
+        let views: Vec<_> =
+            buffers.iter().zip(shape).map(|(buffer, (_, columns))| Rows::new(buffer, *columns)).collect();
+        let tree = merkle.commit(&views)?;
+        let root = merkle.root(&tree)?;
+        expect_same(&format!("the root over {shape:?}"), &root, &expected_root(&parameters, &matrices))?;
+        let rows = 1 << tree.log_height();
+        let (before, indices) = (device.stats(), [0, rows - 1, rows / 2]);
+        let openings = merkle.open(&tree, &views, &indices, 1)?;
+        expect_equal("reads of several openings", &(device.stats().reads - before.reads), &1)?;
+        let cap = merkle.cap(&tree, 1)?;
+        for (index, opening) in indices.iter().zip(&openings) {
+            verify(&parameters, &cap, tree.dimensions(), *index, opening)?;
+        }
+    }
+    Ok(())
+}
+
+fn misuse(device: &Device) -> Outcome {
+    let poseidon2 = Poseidon2::new(device, parameters::<BabyBear>(16)?)?;
+    let values = samples::<BabyBear>(48, 1);
+    let mut data = device.upload::<Mont<BabyBear>>(&values)?;
+    let mut out = device.upload::<Mont<BabyBear>>(&values)?;
+    let wrong_length = |error: Error| matches!(error, Error::Device(DeviceError::Length { .. }));
+    let permuted = expect_error("half a state", poseidon2.permute(data.view_mut(..24)?))?;
+    expect("half a state has a wrong length", wrong_length(permuted))?;
+    let hashed = expect_error("too many rows", poseidon2.hash_rows(&[Rows::new(&data, 16)], &mut out))?;
+    expect("too many rows have a wrong length", wrong_length(hashed))?;
+    let compressed = expect_error("too many pairs", poseidon2.compress(&data, &mut out))?;
+    expect("too many pairs have a wrong length", wrong_length(compressed))?;
+    if let Some(other) = other_device(device) {
+        let there = other.upload::<Mont<BabyBear>>(&values)?;
+        let rows = [Rows::new(&there, 8)];
+        let error = expect_error("another device", poseidon2.hash_rows(&rows, &mut out))?;
+        expect("another device is refused", matches!(error, Error::Device(DeviceError::WrongDevice { .. })))?;
+        let error = expect_error("another device", Merkle::new(poseidon2.clone()).commit(&[Rows::new(&there, 3)]))?;
+        expect("another device is refused", matches!(error, Error::Device(DeviceError::WrongDevice { .. })))?;
+    }
+    expect_same("states after misuse", &data.to_vec()?, &values)?;
+    expect_same("outputs after misuse", &out.to_vec()?, &values)
+}
+
+/// Operands over BabyBear.
+fn operand<F: DevicePrimeField>(p: &Probe, len: usize) -> Result<evariste::backend::Buffer<Mont<F>>, Failed> {
+    p.operand::<Mont<F>>(&samples::<F>(len, u64::from(p.run())))
+}
+
+const OPERATIONS: &[Operation] = &[
+    Operation::new("poseidon2_permute", 1, |p| {
+        let poseidon2 = Poseidon2::new(&p.device, parameters::<BabyBear>(16)?)?;
+        let mut states = p.in_place(|p| operand::<BabyBear>(p, 16 * 200))?;
+        p.watch(|| poseidon2.permute(&mut states))
+    }),
+    Operation::new("poseidon2_compress", 2, |p| {
+        let poseidon2 = Poseidon2::new(&p.device, parameters::<BabyBear>(16)?)?;
+        let (pairs, mut out) = (operand::<BabyBear>(p, 16 * 200)?, p.output_of(8 * 200)?);
+        p.watch(|| poseidon2.compress(&pairs, &mut out))
+    }),
+    Operation::new("poseidon2_hash_rows", 3, |p| {
+        let poseidon2 = Poseidon2::new(&p.device, parameters::<BabyBear>(16)?)?;
+        let (a, b) = (operand::<BabyBear>(p, 11 * 200)?, operand::<BabyBear>(p, 9 * 200)?);
+        let mut out = p.output_of(8 * 200)?;
+        p.watch(|| poseidon2.hash_rows(&[Rows::new(&a, 11), Rows::new(&b, 9)], &mut out))
+    }),
+    Operation::new("merkle_commit", 2, |p| {
+        let merkle = Merkle::new(Poseidon2::new(&p.device, parameters::<BabyBear>(16)?)?);
+        let (a, b) = (operand::<BabyBear>(p, 5 * 128)?, operand::<BabyBear>(p, 9 * 32)?);
+        p.watch(|| merkle.commit(&[Rows::new(&a, 5), Rows::new(&b, 9)]))
+    }),
+];
+
+/// Wide rows, on devices that end loops early.
+const DIVIDED: &[Divided] = &[("poseidon2_rows", 4000, |device| {
+    let parameters = parameters::<small::Goldilocks>(12)?;
+    let (rows, columns) = (3, 50);
+    let values = samples::<small::Goldilocks>(rows * columns, 5);
+    let expected: Vec<_> = values.chunks_exact(columns).flat_map(|row| reference::hash(&parameters, row)).collect();
+    let data = device.upload::<Mont<small::Goldilocks>>(&values)?;
+    let mut out = garbage(device, rows * parameters.digest())?;
+    Poseidon2::new(device, parameters)?.hash_rows(&[Rows::new(&data, columns)], &mut out)?;
+    expect_same("digests", &out.to_vec()?, &expected)
+})];
+
+fn prepared(device: &Device) -> Outcome {
+    let poseidon2 = Poseidon2::new(device, parameters::<BabyBear>(16)?)?;
+    poseidon2.prepare()?;
+    let (mut data, mut out) = (device.zeros::<Mont<BabyBear>>(64)?, device.zeros::<Mont<BabyBear>>(32)?);
+    quietly(device, "what prepared permutations compile", || {
+        poseidon2.permute(&mut data)?;
+        poseidon2.compress(&data, &mut out)?;
+        Ok(poseidon2.hash_rows(&[Rows::new(&data, 16), Rows::new(&data, 16)], &mut out)?)
+    })
+}

@@ -1,0 +1,52 @@
+//! Permutations, hashes and trees on a queue.
+
+use evariste::field::{Mont, small::BabyBear};
+use evariste::hash::{Merkle, Poseidon2, Rows};
+
+use super::parameters;
+use crate::{
+    harness::{Named, Outcome},
+    misplaced::Plan,
+    order_checker::{expect_ordered, on_plans},
+};
+
+pub(super) const ORDERED: &[Named] = &[("hash", hash)];
+
+/// What refuses a queue of another device.
+pub(super) const PLANS: &[Plan] = &[
+    ("poseidon2", |m| {
+        let poseidon2 = Poseidon2::new(&m.device, parameters::<BabyBear>(16)?)?.on(&m.queue);
+        let (mut data, mut out) =
+            (m.device.upload::<Mont<BabyBear>>(&[BabyBear::from(2); 32])?, m.device.zeros::<Mont<BabyBear>>(16)?);
+        m.refuses(|| poseidon2.compress(&data, &mut out))?;
+        m.refuses(|| poseidon2.hash_rows(&[Rows::new(&data, 16)], &mut out))?;
+        m.refuses(|| poseidon2.permute(&mut data))
+    }),
+    ("merkle", |m| {
+        let plan = Merkle::new(Poseidon2::new(&m.device, parameters::<BabyBear>(16)?)?);
+        let data = m.device.upload::<Mont<BabyBear>>(&[BabyBear::from(2); 32])?;
+        let matrices = [Rows::new(&data, 8)];
+        let (tree, misplaced) = (plan.commit(&matrices)?, plan.on(&m.queue));
+        m.refuses(|| misplaced.commit(&matrices))?;
+        m.refuses(|| misplaced.open(&tree, &matrices, &[1], 0))?;
+        m.refuses(|| misplaced.root(&tree))
+    }),
+];
+
+fn hash() -> Outcome {
+    on_plans(|ordered, made_on, queue| {
+        let device = queue.device();
+        let (mut data, mut out) = (device.alloc::<Mont<BabyBear>>(16 * 64)?, device.alloc(8 * 64)?);
+        queue.write(&mut data, &vec![BabyBear::from(3); 16 * 64])?;
+        let poseidon2 = Poseidon2::new(made_on, parameters::<BabyBear>(16)?)?.on(queue);
+        poseidon2.permute(&mut data)?;
+        poseidon2.compress(&data, &mut out)?;
+        poseidon2.hash_rows(&[Rows::new(&data, 16)], &mut out)?;
+        let merkle = Merkle::new(Poseidon2::new(made_on, parameters::<BabyBear>(16)?)?).on(queue);
+        let matrices = [Rows::new(&data, 16), Rows::new(data.view(..32)?, 2)];
+        let tree = merkle.commit(&matrices)?;
+        let _ = merkle.open(&tree, &matrices, &[5, 9], 0)?;
+        merkle.root(&tree)?;
+        expect_ordered(ordered, "hash")
+    })
+}

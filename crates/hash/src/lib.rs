@@ -1,0 +1,22 @@
+#![doc = include_str!("../README.md")]
+
+mod dimensions;
+mod error;
+mod merkle;
+mod parameters;
+mod poseidon2;
+mod published;
+pub mod reference;
+
+pub use dimensions::Dimensions;
+pub use error::{Error, Result};
+pub use merkle::{
+    Merkle, MerkleTree,
+    verifier::{Opening, verify},
+};
+pub use parameters::Poseidon2Parameters;
+pub use poseidon2::{Poseidon2, Rows};
+pub use published::Poseidon2Field;
+
+#[cfg(test)]
+mod tests;

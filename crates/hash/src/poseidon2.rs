@@ -1,0 +1,453 @@
+use std::{fmt, sync::Arc};
+
+use evariste_backend::{
+    Buffer, Device, Element, Queue, Secrecy, View, ViewMut,
+    author::{Arg, Kernel, KernelSpec, LazyKernel, Ready},
+};
+use evariste_field::{DevicePrimeField, Mont};
+
+use self::params::{CompressParams, HashParams, PermuteParams, Shape, THREADS, flags};
+use crate::{error::Result, parameters::Poseidon2Parameters};
+
+mod cpu;
+mod params;
+mod spec;
+mod wgsl;
+
+/// Rows whose sponges several launches carry on, at a time: their states take 64 MiB over fields of one word.
+const CARRIED_ROWS: usize = 1 << 20;
+
+/// Words of a buffer that one launch indexes, at most.
+const WORDS: usize = 1 << 31;
+
+/// The Poseidon2 permutation on a device, and the sponge and the compression over it.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use evariste_backend::Device;
+/// use evariste_field::{Mont, small::BabyBear};
+/// use evariste_hash::{Poseidon2, Poseidon2Parameters, Rows};
+///
+/// let device = Device::best()?;
+/// let poseidon2 = Poseidon2::new(&device, Poseidon2Parameters::<BabyBear>::plonky3(16)?)?;
+/// // Four rows of 10 elements, and a digest of 8 elements for each.
+/// let rows: Vec<BabyBear> = (0..40).map(BabyBear::from).collect();
+/// let rows = device.upload::<Mont<BabyBear>>(&rows)?;
+/// let mut digests = device.alloc(4 * 8)?;
+/// poseidon2.hash_rows(&[Rows::new(&rows, 10)], &mut digests)?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Algorithm
+///
+/// A thread computes one permutation with the state in registers. With width t, exponent α = 7, and R_F full and R_P
+/// partial rounds, it takes 4·(t·R_F + R_P) multiplications for S-boxes, and t·R_P for the matrix of partial rounds.
+/// That of full rounds takes additions alone, 4·t in each of R_F + 1. For Plonky3's BabyBear of width 16 these are 772
+/// multiplications and 979 additions.
+///
+/// The sponge overwrites: a block of `rate` elements replaces the first elements of the state, then the state is
+/// permuted. A last block that is shorter replaces as many. There is no padding, so rows of one call should have a
+/// length that the protocol fixes. Plonky3 calls it `PaddingFreeSponge`, and the compression `TruncatedPermutation`.
+///
+/// Source: Grassi, Khovratovich and Schofnegger, "Poseidon2: a faster version of the Poseidon hash function",
+/// AFRICACRYPT 2023.
+pub struct Poseidon2<F: DevicePrimeField> {
+    queue: Queue,
+    shared: Arc<Shared<F>>,
+}
+
+/// What plans on all queues share.
+struct Shared<F: DevicePrimeField> {
+    device: Device,
+    parameters: Poseidon2Parameters<F>,
+    constants: Buffer<Mont<F>>,
+    permute: LazyKernel<PermuteParams>,
+    compress: LazyKernel<CompressParams>,
+    hash_rows: LazyKernel<HashParams>,
+    carried: LazyKernel<HashParams>,
+    ready: Ready,
+}
+
+/// A matrix on a device, row by row.
+#[derive(Debug)]
+pub struct Rows<'a, F: DevicePrimeField> {
+    values: View<'a, Mont<F>>,
+    columns: usize,
+}
+
+impl<F: DevicePrimeField> Clone for Rows<'_, F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<F: DevicePrimeField> Copy for Rows<'_, F> {}
+
+impl<'a, F: DevicePrimeField> Rows<'a, F> {
+    /// A matrix of rows of `columns` elements.
+    pub fn new(values: impl Into<View<'a, Mont<F>>>, columns: usize) -> Self {
+        Self { values: values.into(), columns }
+    }
+
+    /// Returns the elements, row by row.
+    pub fn values(&self) -> View<'a, Mont<F>> {
+        self.values
+    }
+
+    /// Returns the number of elements of a row.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+}
+
+/// Some columns of some rows.
+struct Piece<'a, F: DevicePrimeField> {
+    values: View<'a, Mont<F>>,
+    pitch: usize,
+    columns: usize,
+}
+
+impl<F: DevicePrimeField> Poseidon2<F> {
+    /// Uploads the constants on a queue (`&device` is its default one). Kernels are compiled at their first use, or by
+    /// [`Poseidon2::prepare`].
+    ///
+    /// # Errors
+    /// [`Error::Device`](crate::Error::Device) if there is no memory, or if the device fails.
+    pub fn new(queue: impl Into<Queue>, parameters: Poseidon2Parameters<F>) -> Result<Self> {
+        let queue = queue.into();
+        let Poseidon2Parameters { initial, terminal, diagonal, partial, .. } = &parameters;
+        let constants = [&initial[..], terminal, diagonal, partial].concat();
+        let shared = Shared {
+            device: queue.device().clone(),
+            constants: queue.upload_with(&constants, Secrecy::Public)?,
+            permute: LazyKernel::default(),
+            compress: LazyKernel::default(),
+            hash_rows: LazyKernel::default(),
+            carried: LazyKernel::default(),
+            ready: Ready::behind(&queue)?,
+            parameters,
+        };
+        Ok(Self { queue, shared: Arc::new(shared) })
+    }
+
+    /// Returns the same plan for work on `queue`.
+    #[must_use]
+    pub fn on(&self, queue: &Queue) -> Self {
+        Self { queue: queue.clone(), shared: Arc::clone(&self.shared) }
+    }
+
+    /// Returns the queue of the plan.
+    pub fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    /// Returns the parameters.
+    pub fn parameters(&self) -> &Poseidon2Parameters<F> {
+        &self.shared.parameters
+    }
+
+    /// Compiles all kernels side by side, so that no later call does.
+    ///
+    /// # Errors
+    /// [`Error::Device`](crate::Error::Device) if a kernel does not compile, or if the device fails.
+    pub fn prepare(&self) -> Result<()> {
+        let prepared = self.shared.device.prepare(&Self::kernels(&self.shared.parameters))?;
+        self.shared.permute()?;
+        self.shared.compress()?;
+        self.shared.hash_rows(false)?;
+        self.shared.hash_rows(true)?;
+        drop(prepared);
+        Ok(())
+    }
+
+    /// Returns the kernels, for tools that compile them ahead.
+    #[doc(hidden)]
+    pub fn kernels(parameters: &Poseidon2Parameters<F>) -> Vec<KernelSpec> {
+        let shape = Shape::of(parameters);
+        vec![
+            spec::permute::<F>(shape),
+            spec::compress::<F>(shape),
+            spec::hash_rows::<F>(shape, false),
+            spec::hash_rows::<F>(shape, true),
+        ]
+    }
+
+    /// Returns the bytes of device memory that [`Poseidon2::hash_rows`] takes beside its arguments, for `matrices`
+    /// matrices of `rows` rows. On devices that limit the loops of a thread, wide matrices take as much as several.
+    pub fn scratch_bytes(parameters: &Poseidon2Parameters<F>, rows: usize, matrices: usize) -> u64 {
+        let states = if matrices > 1 { rows.min(CARRIED_ROWS) } else { 0 };
+        states as u64 * (parameters.width * Mont::<F>::BYTES) as u64
+    }
+
+    /// Permutes each of the states, which follow each other. Returns when the work is queued.
+    ///
+    /// # Errors
+    /// [`Error::Device`](crate::Error::Device), with
+    /// - [`Length`](evariste_backend::Error::Length) if the elements are no whole states,
+    /// - [`WrongDevice`](evariste_backend::Error::WrongDevice) if they are on another device,
+    /// - the errors of a compiler and a driver.
+    pub fn permute<'a>(&self, states: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
+        let mut states = states.into();
+        let width = self.shared.parameters.width;
+        let count = states.len() / width;
+        states.expect_len("the states of a permutation", count * width)?;
+        self.expect_here(states.device())?;
+        let kernel = self.shared.permute()?;
+        let most = WORDS / (width * F::LIMBS);
+        self.shared.ready.wait(&self.queue)?;
+        let [half, partial] = self.shared.rounds();
+        for from in (0..count).step_by(most) {
+            let len = most.min(count - from);
+            let args = &mut [
+                Arg::read(&self.shared.constants),
+                Arg::write(states.view_mut(from * width..(from + len) * width)?),
+            ];
+            let params = PermuteParams { len: len as u32, half, partial };
+            // SAFETY: there are `len` states, and the constants of so many rounds.
+            unsafe { kernel.launch(&self.queue, groups(len), &params, args)? };
+        }
+        Ok(())
+    }
+
+    /// Compresses pairs of digests: `out` has one digest for two neighbouring ones of `pairs`, the first elements of the
+    /// permuted state of both. Returns when the work is queued.
+    ///
+    /// # Errors
+    /// [`Error::Device`](crate::Error::Device), with
+    /// - [`Length`](evariste_backend::Error::Length) unless `out` has whole digests, and `pairs` twice as many,
+    /// - [`SecretInput`](evariste_backend::Error::SecretInput) if `pairs` are secret and `out` is not,
+    /// - [`WrongDevice`](evariste_backend::Error::WrongDevice) if a view is of another device,
+    /// - the errors of a compiler and a driver.
+    pub fn compress<'a>(
+        &self,
+        pairs: impl Into<View<'a, Mont<F>>>,
+        out: impl Into<ViewMut<'a, Mont<F>>>,
+    ) -> Result<()> {
+        self.compress_apart(pairs.into(), out.into(), 1)
+    }
+
+    /// [`Poseidon2::compress`], with digests of the output `stride` apart. The view ends with the last one.
+    pub(crate) fn compress_apart(
+        &self,
+        pairs: View<'_, Mont<F>>,
+        mut out: ViewMut<'_, Mont<F>>,
+        stride: usize,
+    ) -> Result<()> {
+        let digest = self.shared.parameters.digest;
+        let count = digests_in(out.len(), digest, stride);
+        out.expect_len("the output of a compression", elements_of(count, digest, stride))?;
+        pairs.expect_len("the digests to compress", 2 * count * digest)?;
+        self.expect_here(pairs.device())?;
+        self.expect_here(out.device())?;
+        pairs.secrecy().expect_to(out.secrecy(), "compression", ["the digests", "the output"])?;
+        let kernel = self.shared.compress()?;
+        let most = WORDS / (2 * stride * digest * F::LIMBS);
+        self.shared.ready.wait(&self.queue)?;
+        let [half, partial] = self.shared.rounds();
+        for from in (0..count).step_by(most) {
+            let len = most.min(count - from);
+            let start = from * stride * digest;
+            let args = &mut [
+                Arg::read(&self.shared.constants),
+                Arg::read(pairs.view(2 * from * digest..2 * (from + len) * digest)?),
+                Arg::write(out.view_mut(start..start + elements_of(len, digest, stride))?),
+            ];
+            let params = CompressParams { len: len as u32, half, partial, stride: stride as u32 };
+            // SAFETY: there are `len` pairs and places for digests, and the constants of so many rounds.
+            unsafe { kernel.launch(&self.queue, groups(len), &params, args)? };
+        }
+        Ok(())
+    }
+
+    /// Hashes rows: the digest of row i is that of the rows i of all matrices, one after the other. `out` has a digest
+    /// for each row. Returns when the work is queued.
+    ///
+    /// # Errors
+    /// [`Error::Device`](crate::Error::Device), with
+    /// - [`Length`](evariste_backend::Error::Length) unless `out` has whole digests, and each matrix as many rows,
+    /// - [`SecretInput`](evariste_backend::Error::SecretInput) if a matrix is secret and `out` is not,
+    /// - [`WrongDevice`](evariste_backend::Error::WrongDevice) if a view is of another device,
+    /// - [`TooLarge`](evariste_backend::Error::TooLarge) for a row of 2^31 words or more,
+    /// - [`OutOfMemory`](evariste_backend::Error::OutOfMemory) without room for
+    ///   [`scratch_bytes`](Poseidon2::scratch_bytes),
+    /// - the errors of a compiler and a driver.
+    pub fn hash_rows<'a>(&self, matrices: &[Rows<'_, F>], out: impl Into<ViewMut<'a, Mont<F>>>) -> Result<()> {
+        self.hash_rows_apart(matrices, out.into(), 1)
+    }
+
+    /// [`Poseidon2::hash_rows`], with digests of the output `stride` apart. The view ends with the last one.
+    pub(crate) fn hash_rows_apart(
+        &self,
+        matrices: &[Rows<'_, F>],
+        mut out: ViewMut<'_, Mont<F>>,
+        stride: usize,
+    ) -> Result<()> {
+        let Poseidon2Parameters { digest, width, .. } = self.shared.parameters;
+        let count = digests_in(out.len(), digest, stride);
+        out.expect_len("the output of hashes of rows", elements_of(count, digest, stride))?;
+        self.expect_here(out.device())?;
+        let mut widest = width.max(stride * digest);
+        for Rows { values, columns } in matrices {
+            values.expect_len("a matrix", count.saturating_mul(*columns))?;
+            self.expect_here(values.device())?;
+            values.secrecy().expect_to(out.secrecy(), "hash of rows", ["a matrix", "the output"])?;
+            widest = widest.max(*columns);
+        }
+        let most = WORDS / (widest * F::LIMBS).max(1);
+        if most == 0 {
+            let (device, actual) = (self.shared.device.info().id, (widest * F::LIMBS) as u64);
+            return Err(
+                evariste_backend::Error::TooLarge { what: "row", device, expected: WORDS as u64, actual }.into()
+            );
+        }
+        let each = self.columns_of_a_launch()?;
+        let launches: usize = matrices.iter().map(|rows| rows.columns.div_ceil(each)).sum();
+        let is_carried = launches > 1;
+        let kernel = self.shared.hash_rows(is_carried)?;
+        let most = if is_carried { most.min(CARRIED_ROWS) } else { most };
+        let secrecy = Secrecy::of(matrices.iter().map(|rows| rows.values.secrecy()).chain([out.secrecy()]));
+        let mut states = match is_carried {
+            true => Some(self.shared.device.alloc_with::<Mont<F>>(most.min(count) * width, secrecy)?),
+            false => None,
+        };
+        self.shared.ready.wait(&self.queue)?;
+        for from in (0..count).step_by(most) {
+            let len = most.min(count - from);
+            let mut pieces = Vec::with_capacity(launches);
+            for Rows { values, columns } in matrices {
+                for column in (0..*columns).step_by(each) {
+                    let values = values.view(from * columns + column..(from + len) * columns)?;
+                    pieces.push(Piece { values, pitch: *columns, columns: each.min(columns - column) });
+                }
+            }
+            let start = from * stride * digest;
+            let out = out.view_mut(start..start + elements_of(len, digest, stride))?;
+            self.launch_hashes(kernel, &pieces, states.as_mut(), out, [len, stride])?;
+        }
+        Ok(())
+    }
+
+    /// Hashes some rows, by a launch for each piece.
+    fn launch_hashes(
+        &self,
+        kernel: &Kernel<HashParams>,
+        pieces: &[Piece<'_, F>],
+        mut states: Option<&mut Buffer<Mont<F>>>,
+        mut out: ViewMut<'_, Mont<F>>,
+        [len, stride]: [usize; 2],
+    ) -> Result<()> {
+        let nothing = Piece { values: self.shared.constants.view(..0)?, pitch: 0, columns: 0 };
+        let pieces = if pieces.is_empty() { &[nothing] } else { pieces };
+        let Poseidon2Parameters { width, rate, .. } = self.shared.parameters;
+        let [half, partial] = self.shared.rounds();
+        let mut position = 0;
+        for (i, Piece { values, pitch, columns }) in pieces.iter().enumerate() {
+            let first = if i == 0 { flags::FIRST } else { 0 };
+            let last = if i + 1 == pieces.len() { flags::LAST } else { 0 };
+            let params = HashParams {
+                len: len as u32,
+                half,
+                partial,
+                stride: stride as u32,
+                columns: *columns as u32,
+                pitch: *pitch as u32,
+                position: position as u32,
+                flags: first | last,
+            };
+            let mut args = vec![Arg::read(&self.shared.constants), Arg::read(values)];
+            if let Some(states) = &mut states {
+                args.push(Arg::write(states.view_mut(..len * width)?));
+            }
+            args.push(Arg::write(out.reborrow()));
+            // SAFETY: there are `len` rows `pitch` apart with so many columns, states and places for digests, and the
+            // constants of so many rounds.
+            unsafe { kernel.launch(&self.queue, groups(len), &params, &mut args)? };
+            position = (position + columns) % rate;
+        }
+        Ok(())
+    }
+
+    /// How many columns one launch absorbs at most: devices may limit the iterations of a loop.
+    fn columns_of_a_launch(&self) -> Result<usize> {
+        let kernel = self.shared.hash_rows(false)?;
+        let [half, partial] = self.shared.rounds();
+        let rate = self.shared.parameters.rate as u32;
+        let params = |columns| HashParams { half, partial, columns, position: rate - 1, ..HashParams::default() };
+        let mut columns = i32::MAX as u32;
+        while !kernel.fits(&params(columns)) && columns > 1 {
+            columns /= 2;
+        }
+        kernel.expect_fits(&params(columns))?;
+        Ok(columns as usize)
+    }
+
+    fn expect_here(&self, device: &Device) -> Result<()> {
+        self.queue.expect_device(&self.shared.device)?;
+        Ok(self.shared.device.expect_same("a kernel argument", device)?)
+    }
+}
+
+impl<F: DevicePrimeField> Shared<F> {
+    fn shape(&self) -> Shape {
+        Shape::of(&self.parameters)
+    }
+
+    /// Full rounds at each end, and partial rounds.
+    fn rounds(&self) -> [u32; 2] {
+        [self.parameters.half(), self.parameters.partial.len()].map(|rounds| rounds as u32)
+    }
+
+    fn permute(&self) -> Result<&Kernel<PermuteParams>> {
+        Ok(self.permute.get(&self.device, || spec::permute::<F>(self.shape()))?)
+    }
+
+    fn compress(&self) -> Result<&Kernel<CompressParams>> {
+        Ok(self.compress.get(&self.device, || spec::compress::<F>(self.shape()))?)
+    }
+
+    fn hash_rows(&self, is_carried: bool) -> Result<&Kernel<HashParams>> {
+        let kernel = if is_carried { &self.carried } else { &self.hash_rows };
+        Ok(kernel.get(&self.device, || spec::hash_rows::<F>(self.shape(), is_carried))?)
+    }
+}
+
+impl Shape {
+    fn of<F>(parameters: &Poseidon2Parameters<F>) -> Self {
+        let Poseidon2Parameters { width, alpha, rate, digest, .. } = *parameters;
+        Self { width, alpha, rate, digest }
+    }
+}
+
+impl<F: DevicePrimeField> Clone for Poseidon2<F> {
+    fn clone(&self) -> Self {
+        self.on(&self.queue)
+    }
+}
+
+impl<F: DevicePrimeField> fmt::Debug for Poseidon2<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shape { width, alpha, rate, digest } = self.shared.shape();
+        f.debug_struct("Poseidon2")
+            .field("device", &self.shared.device)
+            .field("width", &width)
+            .field("alpha", &alpha)
+            .field("rate", &rate)
+            .field("digest", &digest)
+            .finish_non_exhaustive()
+    }
+}
+
+fn groups(threads: usize) -> u64 {
+    (threads as u64).div_ceil(THREADS.into())
+}
+
+/// How many digests `stride` apart have their end at most `elements` from the start.
+fn digests_in(elements: usize, digest: usize, stride: usize) -> usize {
+    if elements < digest { 0 } else { (elements - digest) / (stride * digest) + 1 }
+}
+
+/// From the start of the first of `count` digests `stride` apart to the end of the last.
+pub(crate) fn elements_of(count: usize, digest: usize, stride: usize) -> usize {
+    count.checked_sub(1).map_or(0, |last| (last * stride + 1) * digest)
+}

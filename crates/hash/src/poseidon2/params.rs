@@ -1,0 +1,64 @@
+//! What kernels take, and what their text depends on.
+
+use evariste_backend::{constants, params};
+
+/// Threads of a workgroup: a state takes some 60 registers of a thread.
+pub(super) const THREADS: u32 = 128;
+
+params! {
+    /// What `permute` takes.
+    pub(super) struct PermuteParams {
+        /// How many states.
+        pub(super) len: u32,
+        /// Full rounds at each end.
+        pub(super) half: u32,
+        /// Partial rounds.
+        pub(super) partial: u32,
+    }
+
+    /// What `compress` takes.
+    pub(super) struct CompressParams {
+        /// How many pairs.
+        pub(super) len: u32,
+        pub(super) half: u32,
+        pub(super) partial: u32,
+        /// The distance of digests in the output, in digests.
+        pub(super) stride: u32,
+    }
+
+    /// What `hash_rows` takes.
+    pub(super) struct HashParams {
+        /// How many rows.
+        pub(super) len: u32,
+        pub(super) half: u32,
+        pub(super) partial: u32,
+        /// The distance of digests in the output, in digests.
+        pub(super) stride: u32,
+        /// Elements of a row that are absorbed.
+        pub(super) columns: u32,
+        /// The distance of rows, in elements.
+        pub(super) pitch: u32,
+        /// Elements of a block that the sponges have.
+        pub(super) position: u32,
+        pub(super) flags: u32,
+    }
+}
+
+constants! {
+    /// Flags of `hash_rows`.
+    pub(super) mod flags {
+        /// The sponges are new.
+        FIRST = 1,
+        /// The digests are written.
+        LAST = 2,
+    }
+}
+
+/// What the text of kernels depends on, beside the field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Shape {
+    pub(super) width: usize,
+    pub(super) alpha: u32,
+    pub(super) rate: usize,
+    pub(super) digest: usize,
+}

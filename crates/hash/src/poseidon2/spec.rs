@@ -1,0 +1,123 @@
+//! The kernels: their declarations.
+
+use std::iter;
+
+use evariste_backend::author::{Binding, CpuArg, KernelSpec, Language, loop_iterations};
+use evariste_field::{
+    DevicePrimeField,
+    source::{self, binding_type, iterations},
+};
+
+use super::{
+    cpu,
+    params::{CompressParams, HashParams, PermuteParams, Shape, THREADS, flags},
+    wgsl,
+};
+
+impl Shape {
+    fn variant<F: DevicePrimeField>(&self, more: &str) -> String {
+        let Self { width, alpha, rate, digest } = self;
+        format!("{}, width {width}, x^{alpha}, {rate} to {digest}{more}", source::label::<F>())
+    }
+
+    /// Loop iterations of a permutation in WGSL.
+    fn iterations<F: DevicePrimeField>(&self, half: u32, partial: u32) -> u64 {
+        let mul = if wgsl::is_single::<F>() { 0 } else { iterations::mul::<F>() };
+        let (width, power) = (self.width as u64, 4 * mul);
+        2 * loop_iterations(half.into(), width * power) + loop_iterations(partial.into(), power + width * mul)
+    }
+
+    fn declare<F: DevicePrimeField>(
+        self,
+        spec: KernelSpec,
+        bindings: Vec<Binding>,
+        cuda: &'static str,
+        more: impl Fn() -> String + Send + Sync + 'static,
+        kernel: &'static str,
+    ) -> KernelSpec {
+        let constants = [
+            ("WIDTH", self.width as u32),
+            ("ALPHA", self.alpha),
+            ("RATE", self.rate as u32),
+            ("DIGEST", self.digest as u32),
+        ];
+        let carried = u32::from(bindings.iter().any(|binding| binding.name == "states"));
+        let defined = format!("#define THREADS {THREADS}\n#define CARRIED {carried}\n");
+        spec.with_source(move |language| match language {
+            Language::Cuda => {
+                let permutation = evariste_cuda::hash::POSEIDON2;
+                [&source::cuda::<F>(), &defined, permutation, cuda].concat()
+            }
+            Language::Wgsl { int64 } => [
+                &source::wgsl::<F>(int64),
+                &wgsl::accessors::<F>(&bindings),
+                &wgsl::permutation::<F>(self.width, self.alpha, int64),
+                &more(),
+                kernel,
+            ]
+            .concat(),
+        })
+        .threads(THREADS)
+        .constants(&constants)
+    }
+}
+
+/// `permute`, of states in place.
+pub(super) fn permute<F: DevicePrimeField>(shape: Shape) -> KernelSpec {
+    let word = binding_type::<F>();
+    let bindings = [Binding::read("constants", word), Binding::write("states", word)];
+    let body = move |params: &PermuteParams, [constants, states]: &mut [CpuArg<'_>; 2]| {
+        cpu::permute::<F>(shape, params, constants.read(), states.write());
+    };
+    let more = move || wgsl::states(&bindings[1], shape.width);
+    let spec = KernelSpec::new("permute", shape.variant::<F>(""), bindings, body, |_| String::new());
+    let (cuda, wgsl) = (evariste_cuda::hash::PERMUTE, evariste_shaders::hash::PERMUTE);
+    shape
+        .declare::<F>(spec, bindings.to_vec(), cuda, more, wgsl)
+        .iterations(move |params: &PermuteParams| shape.iterations::<F>(params.half, params.partial))
+}
+
+/// `compress`, of pairs of digests.
+pub(super) fn compress<F: DevicePrimeField>(shape: Shape) -> KernelSpec {
+    let word = binding_type::<F>();
+    let bindings = [Binding::read("constants", word), Binding::read("pairs", word), Binding::write("out", word)];
+    let body = move |params: &CompressParams, [constants, pairs, out]: &mut [CpuArg<'_>; 3]| {
+        cpu::compress::<F>(shape, params, constants.read(), pairs.read(), out.write());
+    };
+    let more =
+        move || wgsl::pairs(&bindings[1], shape.width, shape.digest) + &wgsl::digests(&bindings[2], shape.digest);
+    let spec = KernelSpec::new("compress", shape.variant::<F>(""), bindings, body, |_| String::new());
+    let (cuda, wgsl) = (evariste_cuda::hash::COMPRESS, evariste_shaders::hash::COMPRESS);
+    shape
+        .declare::<F>(spec, bindings.to_vec(), cuda, more, wgsl)
+        .iterations(move |params: &CompressParams| shape.iterations::<F>(params.half, params.partial))
+}
+
+/// The buffers of `hash_rows`: constants and a matrix, states if launches carry them, and digests.
+type HashArgs<'a, 'm> = (&'a mut [CpuArg<'m>; 2], Option<&'a mut CpuArg<'m>>, &'a mut CpuArg<'m>);
+
+/// `hash_rows`: of one matrix by one launch, or `carried` from launch to launch.
+pub(super) fn hash_rows<F: DevicePrimeField>(shape: Shape, carried: bool) -> KernelSpec {
+    let word = binding_type::<F>();
+    let first = [Binding::read("constants", word), Binding::read("x", word)];
+    let states = carried.then(|| Binding::write("states", word));
+    let out = Binding::write("out", word);
+    let bindings: Vec<Binding> = first.into_iter().chain(states).chain(iter::once(out)).collect();
+    let body = move |params: &HashParams, args: HashArgs<'_, '_>| {
+        let ([constants, x], states, out) = args;
+        let states = states.map(|states| states.write());
+        cpu::hash_rows::<F>(shape, params, constants.read(), x.read(), states, out.write());
+    };
+    let more = move || {
+        let states = states.iter().map(|states| wgsl::states(states, shape.width));
+        let rest = [wgsl::digests(&out, shape.digest), wgsl::absorb(shape.rate), wgsl::sponge(shape.width, carried)];
+        states.chain(rest).collect()
+    };
+    let variant = shape.variant::<F>(if carried { ", carried" } else { "" });
+    let spec = KernelSpec::new("hash_rows", variant, (first, states, out), body, |_| String::new());
+    let (cuda, wgsl) = (evariste_cuda::hash::HASH_ROWS, evariste_shaders::hash::HASH_ROWS);
+    shape.declare::<F>(spec, bindings, cuda, more, wgsl).constants(flags::ALL).iterations(move |params: &HashParams| {
+        let blocks = (u64::from(params.position) + u64::from(params.columns)).div_ceil(shape.rate as u64);
+        loop_iterations(blocks, shape.iterations::<F>(params.half, params.partial))
+    })
+}

@@ -1,0 +1,155 @@
+//! Trees against Plonky3's.
+
+use p3_commit::Mmcs;
+use p3_field::Field;
+use p3_matrix::dense::RowMajorMatrix;
+use p3_merkle_tree::MerkleTreeMmcs;
+
+use super::*;
+use crate::{
+    dimensions::Dimensions,
+    merkle::{
+        Merkle,
+        verifier::{Opening, verify},
+    },
+};
+
+type P = p3_baby_bear::BabyBear;
+type Permutation16 = p3_baby_bear::Poseidon2BabyBear<16>;
+type Packing = <P as Field>::Packing;
+type Theirs = MerkleTreeMmcs<
+    Packing,
+    Packing,
+    PaddingFreeSponge<Permutation16, 16, 8, 8>,
+    TruncatedPermutation<Permutation16, 2, 8, 16>,
+    2,
+    8,
+>;
+
+fn plonky3(cap_height: usize) -> Theirs {
+    let permutation = p3_baby_bear::default_babybear_poseidon2_16();
+    let (hash, compression) = (PaddingFreeSponge::new(permutation.clone()), TruncatedPermutation::new(permutation));
+    MerkleTreeMmcs::new(hash, compression, cap_height)
+}
+
+fn parameters() -> Poseidon2Parameters<BabyBear> {
+    Poseidon2Parameters::plonky3(16).unwrap()
+}
+
+/// Heights and columns of matrices.
+const SHAPES: [&[(usize, usize)]; 6] = [
+    &[(1, 1)],
+    &[(2, 9)],
+    &[(256, 17)],
+    &[(64, 8), (64, 3), (64, 16)],
+    &[(4, 5), (128, 2), (1, 7), (4, 8), (32, 1), (128, 20)],
+    &[(16, 1), (8, 3), (4, 1), (2, 1), (1, 1)],
+];
+
+fn dimensions(shape: &[(usize, usize)]) -> Vec<Dimensions> {
+    shape.iter().map(|(height, columns)| Dimensions { height: *height, columns: *columns }).collect()
+}
+
+#[test]
+fn roots_caps_and_openings_are_plonky3s() {
+    for device in devices() {
+        let name = device.info().name.clone();
+        let merkle = Merkle::new(Poseidon2::new(&device, parameters()).unwrap());
+        for shape in SHAPES {
+            let values: Vec<Vec<BabyBear>> = shape.iter().map(|(height, columns)| random(height * columns)).collect();
+            let buffers: Vec<_> = values.iter().map(|m| device.upload::<Mont<BabyBear>>(m).unwrap()).collect();
+            let matrices: Vec<_> = buffers.iter().zip(shape).map(|(b, (_, columns))| Rows::new(b, *columns)).collect();
+            let tree = merkle.commit(&matrices).unwrap();
+            let dimensions = dimensions(shape);
+            assert_eq!(tree.dimensions(), dimensions);
+            let height = shape.iter().map(|(height, _)| *height).max().unwrap();
+            for log_cap in [0, 1, 3] {
+                let mmcs = plonky3(log_cap);
+                let theirs = values.iter().zip(shape);
+                let theirs = theirs.map(|(m, (_, columns))| RowMajorMatrix::new(super::theirs::<_, P>(m), *columns));
+                let (expected, data) = mmcs.commit(theirs.collect());
+                let cap = merkle.cap(&tree, log_cap as u32).unwrap();
+                assert_eq!(cap, ours::<BabyBear, P>(expected.roots().as_flattened()), "{name}, {shape:?}");
+                let indices: Vec<usize> = [0, height - 1, height / 2, height / 3].to_vec();
+                let openings = merkle.open(&tree, &matrices, &indices, log_cap as u32).unwrap();
+                for (index, opening) in indices.iter().zip(&openings) {
+                    let (rows, path) = mmcs.open_batch(*index, &data).unpack();
+                    let rows = rows.iter().map(|row| ours(row)).collect();
+                    let expected = Opening { rows, path: ours::<BabyBear, P>(path.as_flattened()) };
+                    assert_eq!(*opening, expected, "{name}, {shape:?}, row {index}");
+                    verify(&parameters(), &cap, &dimensions, *index, opening).unwrap();
+                }
+            }
+            assert_eq!(merkle.root(&tree).unwrap(), merkle.cap(&tree, 0).unwrap());
+        }
+    }
+}
+
+#[test]
+fn misuse_and_forgeries_are_refused() {
+    let device = Device::cpu();
+    let merkle = Merkle::new(Poseidon2::new(&device, parameters()).unwrap());
+    let values = random::<BabyBear>(96);
+    let buffer = device.upload::<Mont<BabyBear>>(&values).unwrap();
+    let rows = |columns| Rows::new(&buffer, columns);
+    assert_eq!(merkle.commit(&[]).unwrap_err(), Error::NoMatrices);
+    assert_eq!(merkle.commit(&[rows(0)]).unwrap_err(), Error::Columns { matrix: 0, columns: 0, elements: 96 });
+    assert_eq!(merkle.commit(&[rows(3), rows(5)]).unwrap_err(), Error::Columns { matrix: 1, columns: 5, elements: 96 });
+    assert_eq!(merkle.commit(&[rows(8)]).unwrap_err(), Error::Height { matrix: 0, actual: 12 });
+    let nothing = Rows::new(buffer.view(..0).unwrap(), 3);
+    assert_eq!(merkle.commit(&[nothing]).unwrap_err(), Error::Height { matrix: 0, actual: 0 });
+
+    let matrices = [rows(3), rows(12)];
+    let tree = merkle.commit(&matrices).unwrap();
+    assert_eq!(merkle.open(&tree, &matrices, &[3, 32], 0).unwrap_err(), Error::OutOfRange { height: 32, index: 32 });
+    let other = merkle.open(&tree, &[rows(12), rows(3)], &[3], 0).unwrap_err();
+    assert!(matches!(other, Error::OtherMatrices { .. }), "{other}");
+    assert!(merkle.open(&tree, &matrices, &[], 0).unwrap().is_empty());
+
+    let dimensions = tree.dimensions().to_vec();
+    let cap = merkle.cap(&tree, 1).unwrap();
+    let opening = merkle.open(&tree, &matrices, &[21], 1).unwrap().remove(0);
+    let check = |cap: &[BabyBear], dimensions: &[Dimensions], index, opening: &Opening<BabyBear>| {
+        verify(&parameters(), cap, dimensions, index, opening)
+    };
+    check(&cap, &dimensions, 21, &opening).unwrap();
+    let change = |change: &dyn Fn(&mut Opening<BabyBear>)| {
+        let mut opening = opening.clone();
+        change(&mut opening);
+        check(&cap, &dimensions, 21, &opening).unwrap_err()
+    };
+    assert_eq!(change(&|opening| opening.rows[0][2] += BabyBear::from(1)), Error::OtherRoot);
+    assert_eq!(change(&|opening| opening.rows[1][0] += BabyBear::from(1)), Error::OtherRoot);
+    assert_eq!(change(&|opening| opening.path[9] += BabyBear::from(1)), Error::OtherRoot);
+    for error in [
+        change(&|opening| opening.path.truncate(24)),
+        change(&|opening| opening.rows.truncate(1)),
+        change(&|opening| opening.rows.swap(0, 1)),
+        check(&cap[..8], &dimensions, 21, &opening).unwrap_err(),
+        check(&cap[..15], &dimensions, 21, &opening).unwrap_err(),
+        check(&[], &dimensions, 21, &opening).unwrap_err(),
+    ] {
+        assert!(matches!(error, Error::Opening { .. }), "{error}");
+    }
+    assert_eq!(check(&cap, &dimensions, 20, &opening), Err(Error::OtherRoot));
+    assert_eq!(check(&cap, &dimensions, 5, &opening), Err(Error::OtherRoot));
+    assert_eq!(check(&cap, &dimensions, 32, &opening), Err(Error::OutOfRange { height: 32, index: 32 }));
+    assert_eq!(check(&cap, &[], 0, &opening), Err(Error::NoMatrices));
+    let mut odd = dimensions;
+    odd[1].height = 3;
+    assert_eq!(check(&cap, &odd, 21, &opening), Err(Error::Height { matrix: 1, actual: 3 }));
+}
+
+#[test]
+fn required_bytes_suffice() {
+    let device = Device::cpu();
+    let merkle = Merkle::new(Poseidon2::new(&device, parameters()).unwrap());
+    for shape in SHAPES {
+        let values: Vec<_> = shape.iter().map(|(height, columns)| random::<BabyBear>(height * columns)).collect();
+        let buffers: Vec<_> = values.iter().map(|m| device.upload::<Mont<BabyBear>>(m).unwrap()).collect();
+        let matrices: Vec<_> = buffers.iter().zip(shape).map(|(b, (_, columns))| Rows::new(b, *columns)).collect();
+        let tree = merkle.commit(&matrices).unwrap();
+        let required = Merkle::<BabyBear>::required_bytes(&parameters(), &dimensions(shape));
+        assert!(tree.nodes().bytes() <= required, "{shape:?}");
+    }
+}

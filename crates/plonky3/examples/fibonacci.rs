@@ -1,0 +1,142 @@
+//! Proves Fibonacci sequences side by side with Plonky3, once with its own types and once on a device, and compares the
+//! proofs and the times.
+//!
+//! `cargo run --release -p evariste-plonky3 --example fibonacci -- 16 64` proves 2^16 steps of 64 sequences, on the
+//! device that `EVARISTE_DEVICE` names or else the best one. Plonky3 has vector code only where this program is built
+//! for it, as with `RUSTFLAGS=-Ctarget-cpu=native`.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use evariste_backend::Device;
+use evariste_hash::Poseidon2Parameters;
+use evariste_plonky3::{DeviceDft, DeviceMmcs};
+use p3_air::{Air, AirBuilder, BaseAir, WindowAccess};
+use p3_baby_bear::{BabyBear, Poseidon2BabyBear, default_babybear_poseidon2_16};
+use p3_challenger::DuplexChallenger;
+use p3_commit::{ExtensionMmcs, Mmcs};
+use p3_dft::{Radix2DitParallel, TwoAdicSubgroupDft};
+use p3_field::{Field, PrimeCharacteristicRing, extension::BinomialExtensionField};
+use p3_fri::{FriParameters, TwoAdicFriPcs};
+use p3_matrix::dense::RowMajorMatrix;
+use p3_merkle_tree::MerkleTreeMmcs;
+use p3_symmetric::{PaddingFreeSponge, TruncatedPermutation};
+use p3_uni_stark::{Proof, StarkConfig, prove, verify};
+
+type Permutation = Poseidon2BabyBear<16>;
+type Hash = PaddingFreeSponge<Permutation, 16, 8, 8>;
+type Compression = TruncatedPermutation<Permutation, 2, 8, 16>;
+type Packing = <BabyBear as Field>::Packing;
+type HostMmcs = MerkleTreeMmcs<Packing, Packing, Hash, Compression, 2, 8>;
+
+type Challenge = BinomialExtensionField<BabyBear, 4>;
+type Challenger = DuplexChallenger<BabyBear, Permutation, 16, 8>;
+type Pcs<Dft, ValMmcs> = TwoAdicFriPcs<BabyBear, Dft, ValMmcs, ExtensionMmcs<BabyBear, Challenge, ValMmcs>>;
+type Config<Dft, ValMmcs> = StarkConfig<Pcs<Dft, ValMmcs>, Challenge, Challenger>;
+
+fn config<Dft: Clone, ValMmcs: Mmcs<BabyBear>>(dft: Dft, mmcs: ValMmcs) -> Config<Dft, ValMmcs> {
+    let parameters = FriParameters {
+        log_blowup: 1,
+        log_final_poly_len: 0,
+        max_log_arity: 1,
+        num_queries: 100,
+        batch_proof_of_work_bits: 0,
+        commit_proof_of_work_bits: 0,
+        query_proof_of_work_bits: 16,
+        mmcs: ExtensionMmcs::new(mmcs.clone()),
+    };
+    StarkConfig::new(Pcs::new(dft, mmcs, parameters), Challenger::new(default_babybear_poseidon2_16()))
+}
+
+/// Rows of pairs (a, b), each followed by (b, a + b). The first row is public.
+struct Sequences(usize);
+
+impl<F> BaseAir<F> for Sequences {
+    fn width(&self) -> usize {
+        2 * self.0
+    }
+
+    fn num_public_values(&self) -> usize {
+        2 * self.0
+    }
+}
+
+impl<AB: AirBuilder> Air<AB> for Sequences {
+    fn eval(&self, builder: &mut AB) {
+        let main = builder.main();
+        for column in 0..2 * self.0 {
+            let (first, value) = (builder.public_values()[column], main.current_slice()[column]);
+            builder.when_first_row().assert_eq(value, first);
+        }
+        for column in (0..2 * self.0).step_by(2) {
+            let [left, right] = [0, 1].map(|i| main.current_slice()[column + i]);
+            let [next_left, next_right] = [0, 1].map(|i| main.next_slice()[column + i]);
+            let mut transition = builder.when_transition();
+            transition.assert_eq(right, next_left);
+            transition.assert_eq(left + right, next_right);
+        }
+    }
+}
+
+/// A trace of 2^`log_rows` rows.
+fn trace(log_rows: u32, sequences: usize) -> RowMajorMatrix<BabyBear> {
+    let mut row: Vec<BabyBear> = (0..2 * sequences).map(BabyBear::from_usize).collect();
+    let mut values = Vec::with_capacity(row.len() << log_rows);
+    for _ in 0..1usize << log_rows {
+        values.extend(&row);
+        for pair in row.as_chunks_mut::<2>().0 {
+            *pair = [pair[1], pair[0] + pair[1]];
+        }
+    }
+    RowMajorMatrix::new(values, 2 * sequences)
+}
+
+/// A proof, as text, and the time that it took the second time.
+fn proved<Dft, ValMmcs>(
+    config: &Config<Dft, ValMmcs>,
+    air: &Sequences,
+    trace: &RowMajorMatrix<BabyBear>,
+    public: &[BabyBear],
+) -> Result<(String, Duration)>
+where
+    Dft: TwoAdicSubgroupDft<BabyBear> + Sync,
+    ValMmcs: Mmcs<BabyBear, ProverData<RowMajorMatrix<BabyBear>>: Sync, MultiProof: Sync, Error: Sync> + Sync,
+    Challenger: p3_challenger::CanObserve<ValMmcs::Commitment>,
+{
+    let mut timed = Duration::MAX;
+    let mut proof = String::new();
+    for _ in 0..2 {
+        let start = Instant::now();
+        let made = prove(config, air, trace.clone(), public).map_err(|error| anyhow::anyhow!("{error:?}"))?;
+        timed = start.elapsed();
+        proof = serde_json::to_string(&made)?;
+    }
+    Ok((proof, timed))
+}
+
+fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let log_rows = arguments.next().map_or(Ok(12), |text| text.parse())?;
+    let sequences = arguments.next().map_or(Ok(16), |text| text.parse())?;
+    let (air, trace) = (Sequences(sequences), trace(log_rows, sequences));
+    let public = trace.values[..2 * sequences].to_vec();
+    println!("2^{log_rows} rows, {} columns", 2 * sequences);
+
+    let permutation = default_babybear_poseidon2_16();
+    let mmcs = HostMmcs::new(Hash::new(permutation.clone()), Compression::new(permutation.clone()), 0);
+    let host = config(Radix2DitParallel::<BabyBear>::default(), mmcs);
+    let (expected, before) = proved(&host, &air, &trace, &public)?;
+    println!("Plonky3's types: {before:.2?}");
+
+    let device = Device::best()?;
+    let mmcs = DeviceMmcs::<BabyBear, _, 16, 8, 8>::new(&device, permutation, Poseidon2Parameters::plonky3(16)?, 0)?;
+    let ours = config(DeviceDft::<BabyBear>::new(&device), mmcs);
+    let (proof, after) = proved(&ours, &air, &trace, &public)?;
+    println!("on {}, {}: {after:.2?}", device.info().id, device.info().name);
+
+    ensure!(proof == expected, "the proofs differ");
+    let proof: Proof<Config<Radix2DitParallel<BabyBear>, HostMmcs>> = serde_json::from_str(&proof)?;
+    verify(&host, &air, &proof, &public).map_err(|error| anyhow::anyhow!("{error:?}"))?;
+    println!("the proofs are the same, and Plonky3's verifier accepts them");
+    Ok(())
+}
