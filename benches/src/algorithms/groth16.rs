@@ -2,6 +2,8 @@
 
 #![cfg(feature = "all")]
 
+use std::time::Duration;
+
 use anyhow::{Error, Result, ensure};
 use ark_bls12_381::Bls12_381;
 use ark_bn254::Bn254;
@@ -108,6 +110,26 @@ fn over<E: DevicePairing>(session: &mut Session, curve: &str, targets: &[&Target
                 Ok((timing, Some(launches), "the first proof verified".into()))
             });
         }
+        session.measure(case("prove/staged/device", id.clone(), None, 1), |budget| {
+            let (key, witness) = key()?;
+            let prover = Prover::with_config(device, &key, plain)?;
+            let mut medians: Vec<(groth16::Stage, Vec<Duration>)> = Vec::new();
+            let timing = budget.time(|| {
+                for (at, (stage, time)) in prover.prove_profiled(&witness)?.1.into_iter().enumerate() {
+                    match medians.get_mut(at) {
+                        Some((_, times)) => times.push(time),
+                        None => medians.push((stage, vec![time])),
+                    }
+                }
+                Ok(())
+            })?;
+            let median = |times: &mut Vec<Duration>| {
+                times.sort();
+                times[times.len() / 2].as_secs_f64() * 1e3
+            };
+            let stages = medians.iter_mut().map(|(stage, times)| format!("{stage:?} {:.3}", median(times)));
+            Ok((timing, None, format!("stages in ms: {}", stages.collect::<Vec<_>>().join(", "))))
+        });
         session.measure(case("prove-many/device", id.clone(), None, MANY), |budget| {
             let (key, witness) = key()?;
             let prover = Prover::with_config(device, &key, ProverConfig::default())?;

@@ -2,7 +2,11 @@
 
 mod proofs;
 
-use std::{fmt, iter, sync::Arc};
+use std::{
+    fmt, iter,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use ark_ec::{AffineRepr, CurveGroup, short_weierstrass::Affine};
 use ark_ff::{AdditiveGroup, FftField, Field, UniformRand};
@@ -120,6 +124,32 @@ struct UnderWay<E: DevicePairing> {
     h: PendingSum<E::G1Config>,
 }
 
+/// A stage of a proof, in the order in which [`Prover::prove_profiled`] does them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Stage {
+    /// Copies the witness to the device.
+    Upload,
+    /// Multiplies it by the matrices A and B, and the products by each other.
+    Matrices,
+    /// Transforms the three vectors, and computes the scalars of H.
+    Transforms,
+    /// Recodes and sorts the scalars of the witness, of all variables and of those in B.
+    Digits,
+    /// Computes the sum over B in G2.
+    SumBG2,
+    /// Computes the sum over B in G1.
+    SumBG1,
+    /// Computes the sum over A.
+    SumA,
+    /// Computes the sum over L.
+    SumL,
+    /// Recodes and sorts the scalars of H, and computes the sum over it.
+    SumH,
+    /// Combines windows, adds the blinding and, unless the prover does not, verifies the proof, on the host.
+    Finish,
+}
+
 /// r and s.
 type Blinding<F> = Wiped<F>;
 
@@ -233,6 +263,26 @@ impl<E: DevicePairing> Prover<E> {
         Ok(self.finish(self.start(witness, blinding(rng))?)?.0)
     }
 
+    /// Proves as [`Prover::prove`] does, and returns how long each stage took. Each waits for the one before, so that all
+    /// together take longer than in [`Prover::prove`], where they overlap.
+    ///
+    /// # Errors
+    /// Fails under the conditions of [`Prover::prove`].
+    pub fn prove_profiled(&self, witness: &Witness<E::ScalarField>) -> Result<(Proof<E>, Vec<(Stage, Duration)>)> {
+        let blinding = blinding(&mut system_rng()?);
+        let (mut stages, mut from) = (Vec::new(), Instant::now());
+        let mut mark = |stage| {
+            self.device().sync()?;
+            stages.push((stage, from.elapsed()));
+            from = Instant::now();
+            Ok(())
+        };
+        let started = self.start_marked(witness, blinding, &mut mark)?;
+        let proof = self.finish(started)?.0;
+        mark(Stage::Finish)?;
+        Ok((proof, stages))
+    }
+
     /// Proves many witnesses, in order, as [`Prover::proofs`] does.
     ///
     /// # Errors
@@ -246,13 +296,25 @@ impl<E: DevicePairing> Prover<E> {
 
     /// Queues all of a proof.
     fn start(&self, witness: &Witness<E::ScalarField>, blinding: Blinding<E::ScalarField>) -> Result<UnderWay<E>> {
+        self.start_marked(witness, blinding, &mut |_| Ok(()))
+    }
+
+    /// Queues all of a proof, and calls `mark` behind each stage.
+    fn start_marked(
+        &self,
+        witness: &Witness<E::ScalarField>,
+        blinding: Blinding<E::ScalarField>,
+        mark: &mut dyn FnMut(Stage) -> Result<()>,
+    ) -> Result<UnderWay<E>> {
         let parts = &*self.parts;
         let (expected, actual) = (parts.variables, witness.values().len());
         if expected != actual {
             return Err(Error::WitnessLength { expected, actual });
         }
         let w = self.queue.upload_with::<Mont<E::ScalarField>>(witness.values(), Secrecy::Secret)?;
-        let h = self.quotient(&w)?;
+        mark(Stage::Upload)?;
+        let h = self.quotient(&w, mark)?;
+        mark(Stage::Transforms)?;
         let all = parts.a_query.digits(&w)?;
         let gathered = match &parts.in_b {
             None => None,
@@ -263,19 +325,26 @@ impl<E: DevicePairing> Prover<E> {
             }
         };
         let in_b = gathered.as_ref().unwrap_or(&all);
-        Ok(UnderWay {
-            public: witness.public(parts.public_inputs)?.to_vec(),
-            blinding,
-            b_g2: parts.b_g2_query.start(in_b)?,
-            b_g1: parts.b_g1_query.start(in_b)?,
-            a: parts.a_query.start(&all)?,
-            l: parts.l_query.start(&all)?,
-            h: parts.h_query.start(&parts.h_query.digits(h.view(..parts.h_query.len())?)?)?,
-        })
+        mark(Stage::Digits)?;
+        let b_g2 = parts.b_g2_query.start(in_b)?;
+        mark(Stage::SumBG2)?;
+        let b_g1 = parts.b_g1_query.start(in_b)?;
+        mark(Stage::SumBG1)?;
+        let a = parts.a_query.start(&all)?;
+        mark(Stage::SumA)?;
+        let l = parts.l_query.start(&all)?;
+        mark(Stage::SumL)?;
+        let h = parts.h_query.start(&parts.h_query.digits(h.view(..parts.h_query.len())?)?)?;
+        mark(Stage::SumH)?;
+        Ok(UnderWay { public: witness.public(parts.public_inputs)?.to_vec(), blinding, b_g2, b_g1, a, l, h })
     }
 
     /// The scalars of the query H, and perhaps more.
-    fn quotient(&self, w: &Buffer<Mont<E::ScalarField>>) -> Result<Buffer<Mont<E::ScalarField>>> {
+    fn quotient(
+        &self,
+        w: &Buffer<Mont<E::ScalarField>>,
+        mark: &mut dyn FnMut(Stage) -> Result<()>,
+    ) -> Result<Buffer<Mont<E::ScalarField>>> {
         let Parts { ntt, vector, .. } = &*self.parts;
         let size = ntt.size();
         let mut values = self.device().alloc_with(3 * size, Secrecy::Secret)?;
@@ -286,6 +355,7 @@ impl<E: DevicePairing> Prover<E> {
             self.parts.b.multiply(w, b.reborrow())?;
             vector.mul(a.as_view(), b.as_view(), c)?;
         }
+        mark(Stage::Matrices)?;
         let shift = self.parts.shift();
         ntt.inverse(&mut values)?;
         ntt.coset(shift).forward(&mut values)?;

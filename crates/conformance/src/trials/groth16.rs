@@ -7,7 +7,9 @@ use ark_bn254::Bn254;
 use ark_ff::UniformRand;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use evariste::backend::Device;
-use evariste::groth16::{Check, CircomCurve, Error, Key, Prover, ProverConfig, R1cs, Verifier, Witness, reference};
+use evariste::groth16::{
+    Check, CircomCurve, Error, Key, Prover, ProverConfig, R1cs, Stage, Verifier, Witness, reference,
+};
 use libtest_mimic::Failed;
 
 use crate::{
@@ -137,12 +139,24 @@ fn many(device: &Device) -> Outcome {
         let claims: Vec<_> = proofs.into_iter().map(|proof| (proof, public.clone())).collect();
         prover.verifier().verify_batch(&claims)?;
     }
+    let (proof, stages) = prover.prove_profiled(&witness)?;
+    prover.verifier().verify(&proof, &public)?;
+    expect_equal(
+        "the stages, of which the last one verifies",
+        &stages.last().map(|(stage, _)| *stage),
+        &Some(Stage::Finish),
+    )?;
+    expect_equal("the stages", &stages.len(), &10)?;
+    // A thousand where that takes seconds.
+    let each = if device.info().is_processor() { 2 } else { 125 };
     thread::scope(|scope| {
-        let work = || prover.clone().prove_many(vec![&witness; 3]);
-        let threads: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
+        let work = || prover.clone().prove_many(vec![&witness; each]);
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(work)).collect();
         for thread in threads {
             let proofs = thread.join().map_err(|_| "a thread panicked")??;
-            proofs.iter().try_for_each(|proof| prover.verifier().verify(proof, &public))?;
+            expect_equal("the proofs of a thread", &proofs.len(), &each)?;
+            let claims: Vec<_> = proofs.into_iter().map(|proof| (proof, public.clone())).collect();
+            prover.verifier().verify_batch(&claims)?;
         }
         Ok(())
     })
