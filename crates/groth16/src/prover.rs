@@ -150,6 +150,9 @@ pub enum Stage {
     Finish,
 }
 
+/// A proof, and how long each of its stages took: [`Prover::prove_profiled`].
+pub type Profiled<E> = (Proof<E>, Vec<(Stage, Duration)>);
+
 /// r and s.
 type Blinding<F> = Wiped<F>;
 
@@ -268,7 +271,7 @@ impl<E: DevicePairing> Prover<E> {
     ///
     /// # Errors
     /// Fails under the conditions of [`Prover::prove`].
-    pub fn prove_profiled(&self, witness: &Witness<E::ScalarField>) -> Result<(Proof<E>, Vec<(Stage, Duration)>)> {
+    pub fn prove_profiled(&self, witness: &Witness<E::ScalarField>) -> Result<Profiled<E>> {
         let blinding = blinding(&mut system_rng()?);
         let (mut stages, mut from) = (Vec::new(), Instant::now());
         let mut mark = |stage| {
