@@ -1,14 +1,16 @@
 //! Poseidon2 over BabyBear: permutations, trees over matrices, and extension with commitment as STARK provers use it.
 
-use anyhow::{Result, ensure};
-use ark_ff::FftField;
+use std::iter;
+
+use anyhow::{Context, Result, ensure};
+use ark_ff::{FftField, batch_inversion};
 use evariste::backend::Element;
 use evariste::field::{
     DeviceField, Mont,
     small::{BabyBear, Goldilocks, KoalaBear},
 };
 use evariste::hash::{Merkle, Poseidon2, Poseidon2Field, Poseidon2Parameters, Rows, reference, verify};
-use evariste::ntt::{LowDegreeExtension, Order};
+use evariste::ntt::{self as ntt, LowDegreeExtension, Order, reference::root_of_unity};
 
 use crate::{
     ALL, input,
@@ -144,7 +146,8 @@ fn tree(session: &mut Session, target: &Target, columns: usize, log_n: u32) {
         let device = &target.device;
         let parameters = Poseidon2Parameters::<BabyBear>::plonky3(16)?;
         let merkle = Merkle::new(Poseidon2::new(device, parameters.clone())?);
-        let matrix = device.upload::<Mont<BabyBear>>(&input::random(rows * columns))?;
+        let host: Vec<BabyBear> = input::random(rows * columns);
+        let matrix = device.upload::<Mont<BabyBear>>(&host)?;
         let matrices = [Rows::new(&matrix, columns)];
         let before = device.stats().launches;
         let tree = merkle.commit(&matrices)?;
@@ -154,6 +157,7 @@ fn tree(session: &mut Session, target: &Target, columns: usize, log_n: u32) {
         let openings = merkle.open(&tree, &matrices, &places, 0)?;
         for (place, opening) in places.iter().zip(&openings) {
             verify(&parameters, &root, tree.dimensions(), *place, opening)?;
+            ensure!(opening.rows[0] == host[place * columns..][..columns], "row {place} is another one");
         }
         drop(tree);
         let timing =
@@ -174,7 +178,8 @@ fn extend_and_commit(session: &mut Session, target: &Target, columns: usize, log
         let parameters = Poseidon2Parameters::<BabyBear>::plonky3(16)?;
         let merkle = Merkle::new(Poseidon2::new(device, parameters.clone())?);
         let extension = LowDegreeExtension::<BabyBear>::new(device, log_n, LOG_BLOWUP)?.columns(columns);
-        let values = device.upload::<Mont<BabyBear>>(&input::random(rows * columns))?;
+        let host: Vec<BabyBear> = input::random(rows * columns);
+        let values = device.upload::<Mont<BabyBear>>(&host)?;
         let mut extended = device.alloc::<Mont<BabyBear>>(more * columns)?;
         let mut work = || -> Result<_> {
             extension.extend_into(&values, BabyBear::GENERATOR, Order::BitReversed, &mut extended)?;
@@ -191,6 +196,22 @@ fn extend_and_commit(session: &mut Session, target: &Target, columns: usize, log
         for (place, opening) in places.iter().zip(&openings) {
             verify(&parameters, &root, &dimensions, *place, opening)?;
         }
-        Ok((timing, Some(launches), format!("paths of {CHECKED} of 2^{} rows", log_n + LOG_BLOWUP)))
+        // One value of the extension, by the values of its column.
+        let (place, column) = (places[0], places[1] % columns);
+        let root: BabyBear = root_of_unity(log_n + LOG_BLOWUP).context("a root of unity")?;
+        let exponent = ntt::reverse_bits(place as u32, log_n + LOG_BLOWUP);
+        let x = BabyBear::GENERATOR * root.pow([exponent.into()]);
+        let expected = value_at(host.iter().skip(column).step_by(columns), root.pow([1 << LOG_BLOWUP]), x, rows);
+        ensure!(openings[0].rows[0][column] == expected, "the extension has another value in row {place}");
+        Ok((timing, Some(launches), format!("paths of {CHECKED} of 2^{} rows, and a value", log_n + LOG_BLOWUP)))
     });
+}
+
+/// The value at x of the polynomial with these values at the powers of w, of order n: (xⁿ − 1) / n · Σ vᵢ wⁱ / (x − wⁱ).
+fn value_at<'a, F: FftField>(values: impl Iterator<Item = &'a F>, w: F, x: F, n: usize) -> F {
+    let powers: Vec<F> = iter::successors(Some(F::ONE), |power| Some(*power * w)).take(n).collect();
+    let mut inverses: Vec<F> = powers.iter().map(|power| x - power).collect();
+    batch_inversion(&mut inverses);
+    let terms = values.zip(powers.iter().zip(&inverses)).map(|(value, (power, inverse))| *value * power * inverse);
+    (x.pow([n as u64]) - F::ONE) / F::from(n as u64) * terms.sum::<F>()
 }

@@ -84,10 +84,10 @@ impl<F: DevicePrimeField> Merkle<F> {
         let digest = (parameters.digest() * Mont::<F>::BYTES) as u64;
         let count = |height: usize| dimensions.iter().filter(|matrix| matrix.height == height).count();
         let scratch = dimensions.iter().map(|matrix| {
-            let pairs = if matrix.height < height { 2 * matrix.height as u64 * digest } else { 0 };
-            pairs + Poseidon2::<F>::scratch_bytes(parameters, matrix.height, count(matrix.height))
+            let pairs = if matrix.height < height { (2 * matrix.height as u64).saturating_mul(digest) } else { 0 };
+            pairs.saturating_add(Poseidon2::<F>::scratch_bytes(parameters, matrix.height, count(matrix.height)))
         });
-        2 * height as u64 * digest + scratch.max().unwrap_or(0)
+        (2 * height as u64).saturating_mul(digest).saturating_add(scratch.max().unwrap_or(0))
     }
 
     /// Builds the tree over matrices. Their heights are powers of two. Returns when the work is queued.

@@ -162,15 +162,16 @@ impl<C: MsmCurve> Msm<C> {
     /// # fn main() -> Result<(), evariste_msm::Error> {
     /// # use ark_bls12_381::{Fr, G1Affine, g1};
     /// # use ark_ec::AffineRepr;
-    /// # use evariste_backend::{ByteCheck, Device, Element};
+    /// # use evariste_backend::{ByteCheck, Device, Element, bytemuck};
     /// # use evariste_curve::AffinePoint;
     /// use evariste_msm::{Msm, MsmConfig};
     ///
     /// // The bytes of a file whose points have the device's form.
-    /// # let mut bytes = vec![0; 2 * 96];
-    /// # AffinePoint::<g1::Config>::encode(&[G1Affine::generator(); 2], &mut bytes);
+    /// # let mut words = vec![0u32; 2 * 96 / 4];
+    /// # AffinePoint::<g1::Config>::encode(&[G1Affine::generator(); 2], bytemuck::cast_slice_mut(&mut words));
+    /// # let bytes: &[u8] = bytemuck::cast_slice(&words);
     /// let device = Device::best()?;
-    /// let bases = device.upload_bytes::<AffinePoint<g1::Config>>(&bytes, ByteCheck::Elements)?;
+    /// let bases = device.upload_bytes::<AffinePoint<g1::Config>>(bytes, ByteCheck::Elements)?;
     /// let msm = Msm::with_bases(&device, bases, MsmConfig::default().check(true))?;
     /// assert_eq!(msm.msm(&[Fr::from(1u8), Fr::from(2u8)])?, G1Affine::generator() * Fr::from(3u8));
     /// # Ok(())

@@ -242,8 +242,9 @@ fn checked<C: DeviceCurve<BaseField: RootField>>(device: &Device) -> Outcome {
     for len in lengths(device, &[0, 1, 7, 300]) {
         let edges = [generator, Affine::zero(), outside, off, -generator];
         let host: Vec<_> = (0..len).map(|i| edges[i % edges.len()]).collect();
-        let mut bytes = vec![0u8; len * AffinePoint::<C>::BYTES];
-        AffinePoint::<C>::encode(&host, &mut bytes);
+        let mut words = vec![0u32; len * AffinePoint::<C>::BYTES / 4];
+        AffinePoint::<C>::encode(&host, bytemuck::cast_slice_mut(&mut words));
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
         let mut wrong = Vec::new();
         if len > 6 {
             // y of an element that would be valid is p or more.
@@ -256,7 +257,7 @@ fn checked<C: DeviceCurve<BaseField: RootField>>(device: &Device) -> Outcome {
         for (check, more) in [(&curve, vec![]), (&subgroup, outsiders.collect::<Vec<_>>())] {
             let mut wrong = [wrong.clone(), more].concat();
             wrong.sort_by_key(|(i, _)| *i);
-            let mut points = device.upload_bytes::<AffinePoint<C>>(&bytes, ByteCheck::None)?;
+            let mut points = device.upload_bytes::<AffinePoint<C>>(bytes, ByteCheck::None)?;
             expect_equal("what is wrong", &check.invalid(&mut points)?, &wrong)?;
             let mut expected = host.clone();
             wrong.iter().for_each(|(i, _)| expected[*i] = Affine::zero());

@@ -27,7 +27,8 @@ pub struct Opening<F> {
 /// - [`Error::NoMatrices`] without matrices.
 /// - [`Error::Height`] for a height that is no power of two.
 /// - [`Error::OutOfRange`] for an index beyond the tallest matrices.
-/// - [`Error::Opening`] if the cap, the rows or the path have a wrong length.
+/// - [`Error::Opening`] if the cap, the rows or the path have a wrong length. A cap has at most as many digests as the
+///   shortest matrix has rows: above it, a tree binds nothing that an opening has.
 /// - [`Error::OtherRoot`] if the opening does not lead to the cap.
 pub fn verify<F: DevicePrimeField>(
     parameters: &Poseidon2Parameters<F>,
@@ -49,7 +50,9 @@ pub fn verify<F: DevicePrimeField>(
         false => Err(Error::Opening { what, expected, actual }),
     };
     let roots = cap.len() / digest;
-    expect("the cap", roots.next_power_of_two().clamp(1, height) * digest, cap.len())?;
+    // Matrices of fewer rows than a cap has digests come into the tree above it, so that nothing would bind their rows.
+    let lowest = dimensions.iter().map(|matrix| matrix.height).min().unwrap_or(height);
+    expect("the cap", roots.next_power_of_two().clamp(1, lowest) * digest, cap.len())?;
     expect("the opened rows", dimensions.len(), opening.rows.len())?;
     for (matrix, row) in dimensions.iter().zip(&opening.rows) {
         expect("an opened row", matrix.columns, row.len())?;

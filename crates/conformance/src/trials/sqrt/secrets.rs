@@ -45,7 +45,8 @@ pub(super) const OPERATIONS: &[Operation] = &[
     Operation::slow("checked_points", 2, |p| {
         let check = PointCheck::<Curve>::new(&p.device, Check::Subgroup)?;
         let host = random::<Curve>(30, u64::from(p.run()));
-        let (mut points, mut status) = (p.operand::<AffinePoint<Curve>>(&host)?, p.output_keys(30)?);
+        let mut points = p.in_place(|p| p.operand::<AffinePoint<Curve>>(&host))?;
+        let mut status = p.output_keys(30)?;
         p.watch(|| check.check(&mut points, &mut status))
     }),
     Operation::slow("mapped_points", 2, |p| {
