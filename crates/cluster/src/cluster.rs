@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+use evariste_backend::author::Wiped;
+
 use crate::{
     error::{Error, Result},
     ranks::Ranks,
@@ -13,8 +15,11 @@ const REASON: usize = 256;
 /// Bytes before the data of a message: whether the rank failed, and why.
 const HEADER: usize = 1 + REASON;
 
-/// Bytes that a rank sends to another one at a time. Libraries count in 32 bits.
+/// Bytes that a rank sends to another one at a time, at most.
 const PIECE: usize = 64 << 20;
+
+/// Bytes that a rank sends and gets at a time, at most: libraries count all of a call in 31 bits.
+const CALL: usize = i32::MAX as usize;
 
 /// Processes that work on one problem.
 #[derive(Debug)]
@@ -68,7 +73,8 @@ impl<R: Ranks> Cluster<R> {
 
     /// Returns the bytes of all ranks, unless one of them says that it failed. The bytes of one that did are not sent.
     pub(crate) fn gather_with(&self, failure: Option<String>, own: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let mut message = vec![0; HEADER];
+        let mut message = Wiped::with_capacity(HEADER + own.len());
+        message.resize(HEADER, 0);
         if let Some(reason) = &failure {
             let mut end = reason.len().min(REASON);
             while !reason.is_char_boundary(end) {
@@ -90,16 +96,18 @@ impl<R: Ranks> Cluster<R> {
     }
 
     /// Sends an equal part of `own` to each rank, in pieces, and returns the parts for this one.
-    pub(crate) fn exchange(&self, own: &[u8]) -> Result<Vec<u8>> {
+    pub(crate) fn exchange(&self, own: &[u8]) -> Result<Wiped<u8>> {
         let (size, part) = (self.size(), own.len() / self.size());
-        if part <= PIECE {
-            return self.ranks.all_to_all(own);
+        let piece = PIECE.min(CALL / size).max(1);
+        if part <= piece {
+            return Ok(Wiped::from(self.ranks.all_to_all(own)?));
         }
-        let mut received = vec![0; own.len()];
-        for start in (0..part).step_by(PIECE) {
-            let end = part.min(start + PIECE);
-            let pieces = (0..size).flat_map(|rank| &own[rank * part + start..rank * part + end]);
-            let pieces = self.ranks.all_to_all(&pieces.copied().collect::<Vec<u8>>())?;
+        let mut received = Wiped::from(vec![0; own.len()]);
+        for start in (0..part).step_by(piece) {
+            let end = part.min(start + piece);
+            let mut sent = Wiped::with_capacity((end - start) * size);
+            (0..size).for_each(|rank| sent.extend_from_slice(&own[rank * part + start..rank * part + end]));
+            let pieces = Wiped::from(self.ranks.all_to_all(&sent)?);
             for (rank, piece) in pieces.chunks(end - start).enumerate() {
                 received[rank * part + start..rank * part + end].copy_from_slice(piece);
             }

@@ -5,7 +5,8 @@ use evariste_backend::Error as DeviceError;
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The errors of problems over several processes. All ranks of a call get one.
+/// The errors of problems over several processes. All ranks of a call get one; after [`Error::Timeout`] on one, others may
+/// have ended the call before.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -1,7 +1,8 @@
-//! An MPI library. All waits end: calls are started and asked for, and never block in the library.
+//! An MPI library. All waits but that of its start end: calls are started and asked for, and never block in the library.
 
 use std::{
     fmt,
+    marker::PhantomData,
     mem::ManuallyDrop,
     sync::atomic::{AtomicBool, Ordering},
     thread,
@@ -34,19 +35,25 @@ pub struct Mpi {
     world: SimpleCommunicator,
     limit: Duration,
     is_broken: AtomicBool,
+    /// The library takes calls one after the other.
+    one_thread: PhantomData<*mut ()>,
 }
 
 impl Mpi {
     /// Starts the library. No wait for other ranks takes longer than `limit`.
     ///
     /// # Errors
-    /// [`Error::Start`] if the library was started before in this process.
+    /// [`Error::Start`] if the library was started before in this process, or if it cannot be used by threads one after
+    /// the other.
     pub fn start(limit: Duration) -> Result<Self> {
         let reason = || "the MPI library was started before in this process".to_owned();
         let started = mpi::initialize_with_threading(Threading::Serialized);
-        let (universe, _) = started.ok_or_else(|| Error::Start { reason: reason() })?;
-        let world = universe.world();
-        Ok(Self { universe: ManuallyDrop::new(universe), world, limit, is_broken: AtomicBool::new(false) })
+        let (universe, provided) = started.ok_or_else(|| Error::Start { reason: reason() })?;
+        if provided < Threading::Serialized {
+            return Err(Error::Start { reason: format!("the MPI library provides {provided:?} threads alone") });
+        }
+        let (world, is_broken) = (universe.world(), AtomicBool::new(false));
+        Ok(Self { universe: ManuallyDrop::new(universe), world, limit, is_broken, one_thread: PhantomData })
     }
 
     /// Waits for a call. Its memory is left to the library if it does not end.
@@ -118,7 +125,8 @@ impl Ranks for Mpi {
 
 impl Drop for Mpi {
     fn drop(&mut self) {
-        if !*self.is_broken.get_mut() {
+        // The end of the library waits for all ranks without a limit, so they meet before it.
+        if !*self.is_broken.get_mut() && self.wait("the end", self.world.immediate_barrier()).is_ok() {
             // SAFETY: it is not used after this.
             unsafe { ManuallyDrop::drop(&mut self.universe) }
         }

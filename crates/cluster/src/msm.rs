@@ -40,9 +40,11 @@ impl<'a, C: MsmCurve, R: Ranks> ClusterMsm<'a, C, R> {
     /// Computes Σ sᵢ·Pᵢ over the bases of all ranks, for the scalars of this rank. All ranks get the sum.
     ///
     /// # Errors
+    /// - [`Error::Disagree`] if another rank calls something else.
     /// - [`Error::Msm`] on a rank that fails under the conditions of [`Msm::msm`]; [`Error::Failed`] on the others.
     /// - [`Error::Timeout`] if a rank does not come.
     pub fn msm<'s>(&self, scalars: impl Into<Scalars<'s, C::ScalarField>>) -> Result<Projective<C>> {
+        self.cluster.agree("call", &format!("sum over {}", std::any::type_name::<C>()))?;
         let own = self.plan.msm(scalars);
         let point = own.as_ref().map_or_else(|_| Affine::<C>::default(), |sum| sum.into_affine());
         let mut bytes = Vec::new();

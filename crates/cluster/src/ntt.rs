@@ -38,6 +38,7 @@ impl<F: FftField> Default for Way<F> {
 /// bit-reversed order lies in blocks.
 pub struct ClusterNtt<'a, F: DeviceField, R> {
     cluster: &'a Cluster<R>,
+    log_n: u32,
     plan: ShardedNtt<F>,
 }
 
@@ -52,18 +53,19 @@ impl<'a, F: DeviceField + FftField, R: Ranks> ClusterNtt<'a, F, R> {
     pub fn new(cluster: &'a Cluster<R>, device: &Device, log_n: u32, config: NttConfig) -> Result<Self> {
         cluster.agree("transform", &format!("{} 2^{log_n}", std::any::type_name::<F>()))?;
         let plan = ShardedNtt::part(device, cluster.rank(), cluster.size(), log_n, config);
-        Ok(Self { cluster, plan: cluster.together(plan)? })
+        Ok(Self { cluster, log_n, plan: cluster.together(plan)? })
     }
 
     /// Evaluates a polynomial in place, of which `part` has the coefficients of this rank.
     ///
     /// # Errors
-    /// - [`Error::Disagree`] if ranks transform in different ways.
+    /// - [`Error::Disagree`] if ranks transform in different ways or directions, by plans of different sizes, or secret
+    ///   data on one and public data on another.
     /// - [`Error::Ntt`] on a rank that fails under the conditions of [`ShardedTransform::forward_part`];
     ///   [`Error::Failed`] on the others. Their data may have changed then.
     /// - [`Error::Timeout`] if a rank does not come.
     pub fn forward(&self, part: &mut Buffer<Mont<F>>, way: Way<F>) -> Result<()> {
-        self.run(part, way, |transform, part, exchange| transform.forward_part(part, exchange))
+        self.run("forward", part, way, |transform, part, exchange| transform.forward_part(part, exchange))
     }
 
     /// Interpolates in place: the inverse of [`ClusterNtt::forward`] with the orders exchanged.
@@ -71,31 +73,32 @@ impl<'a, F: DeviceField + FftField, R: Ranks> ClusterNtt<'a, F, R> {
     /// # Errors
     /// Fails under the conditions of [`ClusterNtt::forward`].
     pub fn inverse(&self, part: &mut Buffer<Mont<F>>, way: Way<F>) -> Result<()> {
-        self.run(part, way, |transform, part, exchange| transform.inverse_part(part, exchange))
+        self.run("inverse", part, way, |transform, part, exchange| transform.inverse_part(part, exchange))
     }
 
     fn run(
         &self,
+        direction: &str,
         part: &mut Buffer<Mont<F>>,
         way: Way<F>,
         steps: impl FnOnce(&ShardedTransform<'_, F>, &mut Buffer<Mont<F>>, Exchange<'_, F>) -> evariste_ntt::Result<()>,
     ) -> Result<()> {
-        self.cluster.agree("way of transforming", &format!("{way:?}"))?;
+        let (field, log_n, secrecy) = (std::any::type_name::<F>(), self.log_n, part.secrecy());
+        self.cluster.agree("way of transforming", &format!("{direction} {field} 2^{log_n} {way:?} {secrecy:?}"))?;
         let transform = self.plan.coset(way.coset).input(way.input).output(way.output);
         let transform = if way.block_cyclic { transform.block_cyclic() } else { transform };
         // What went wrong between the ranks, for which the transform has no error.
         let (mut met, mut failed) = (false, None);
         let mut exchange = |from: &Buffer<Mont<F>>, to: &mut Buffer<Mont<F>>, rows: &Rows| {
             met = true;
-            let done = self.cluster.together(send(from, rows)).and_then(|sent| {
-                let received = Wiped::from(self.cluster.exchange(&sent)?);
-                Ok(receive(to, rows, &received)?)
-            });
-            done.map_err(|error| {
+            let exchanged = self.cluster.together(send(from, rows)).and_then(|sent| self.cluster.exchange(&sent));
+            let received = exchanged.map_err(|error| {
                 let reason = error.to_string();
                 failed = Some(error);
-                DeviceError::Driver { device: from.device().info().id, call: "exchange", reason }.into()
-            })
+                DeviceError::Driver { device: from.device().info().id, call: "exchange", reason }
+            })?;
+            // The others hear of an error of this at the end, as of any later one.
+            Ok(receive(to, rows, &received)?)
         };
         let own = steps(&transform, part, Box::new(&mut exchange)).map_err(Error::from);
         if let Some(error) = failed {

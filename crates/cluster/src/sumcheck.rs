@@ -25,10 +25,11 @@ pub struct ClusterSumcheck<'a, E, T, R> {
 }
 
 impl<'a, E: DeviceField, T: DeviceField, R: Ranks> ClusterSumcheck<'a, E, T, R> {
-    /// Makes a prover for `expression` on the device of this rank.
+    /// Makes a prover for `expression` on the device of this rank. The claim is not checked, whatever
+    /// [`SumcheckConfig::check`] says: no rank has all of the tables.
     ///
     /// # Errors
-    /// - [`Error::Disagree`] if ranks have different expressions or fields.
+    /// - [`Error::Disagree`] if ranks have different expressions, fields or configurations.
     /// - [`Error::Sumcheck`] on a rank that fails under the conditions of [`Sumcheck::with_config`]; [`Error::Failed`]
     ///   on the others.
     /// - [`Error::Timeout`] if a rank does not come.
@@ -39,16 +40,16 @@ impl<'a, E: DeviceField, T: DeviceField, R: Ranks> ClusterSumcheck<'a, E, T, R> 
         config: SumcheckConfig,
     ) -> Result<Self> {
         let fields = [std::any::type_name::<E>(), std::any::type_name::<T>()];
-        cluster.agree("expression", &format!("{fields:?} {:?}", expression.digest()))?;
+        cluster.agree("expression", &format!("{fields:?} {:?} {config:?}", expression.digest()))?;
         let plan = cluster.together(Sumcheck::with_config(device, expression, config))?;
         Ok(Self { cluster, device: device.clone(), plan })
     }
 
     /// Proves that the weighted sum of a statement is `claim`, for the tables' rows of this rank. Give all ranks
-    /// transcripts in the same state.
+    /// transcripts in the same state. After an error these may differ: take new ones.
     ///
     /// # Errors
-    /// - [`Error::Disagree`] if ranks have different statements or claims.
+    /// - [`Error::Disagree`] if ranks have different statements, claims or transcripts.
     /// - [`Error::Sumcheck`] on a rank that fails under the conditions of [`Sumcheck::prove_part`]; [`Error::Failed`] on
     ///   the others.
     /// - [`Error::Timeout`] if a rank does not come.
@@ -76,7 +77,17 @@ impl<'a, E: DeviceField, T: DeviceField, R: Ranks> ClusterSumcheck<'a, E, T, R> 
         let proved = self.plan.prove_part(statement, places, tables, claim, transcript, gather);
         match (failed, proved) {
             (Some(error), _) => Err(error),
-            (None, Ok(output)) => Ok(output),
+            // Challenges that differ tell of transcripts that do.
+            (None, Ok(output)) => {
+                let digest = blake3::hash(format!("{:?}", output.point).as_bytes());
+                let mut message = vec![0; 4 * E::LIMBS * elements];
+                message.iter_mut().zip(digest.as_bytes()).for_each(|(byte, digest)| *byte = *digest);
+                let all = self.cluster.gather_with(None, &message)?;
+                match all.iter().position(|other| *other != all[0]) {
+                    Some(rank) => Err(Error::Disagree { what: "transcript", rank }),
+                    None => Ok(output),
+                }
+            }
             // The others wait for a message of this rank. What they answer changes nothing.
             (None, Err(error)) => {
                 let message = encode::<E>(&[], elements);

@@ -5,12 +5,12 @@ use std::{thread, time::Duration};
 use ark_bls12_381::{Fr, G1Affine, g1};
 use ark_ec::AffineRepr;
 use ark_ff::{AdditiveGroup, FftField, Field, UniformRand};
-use evariste_backend::{Buffer, Device, Devices, Distribution, Sharded};
+use evariste_backend::{Buffer, Device, Devices, Distribution, Secrecy, Sharded};
 use evariste_expression::Expression;
 use evariste_field::Mont;
 use evariste_msm::MsmConfig;
 use evariste_ntt::{NttConfig, Order, reference};
-use evariste_sumcheck::{Blake3Transcript, Statement, Sumcheck, SumcheckConfig, Weight};
+use evariste_sumcheck::{Blake3Transcript, Statement, Strategy, Sumcheck, SumcheckConfig, Weight};
 
 use crate::{Cluster, ClusterMsm, ClusterNtt, ClusterSumcheck, Error, Way, threads::Threads};
 
@@ -118,6 +118,36 @@ fn ranks_with_different_problems_all_say_so() {
         ntt.forward(&mut x, Way { output, ..Way::default() }).err()
     });
     assert!(errors.iter().all(|error| matches!(error, Some(Error::Disagree { rank: 1, .. }))));
+    // Another direction, secret data on one rank, and another call.
+    let errors = on(2, LIMIT, |cluster, device| {
+        let ntt = ClusterNtt::<Fr, _>::new(cluster, device, 6, NttConfig::default()).unwrap();
+        let msm = ClusterMsm::<g1::Config, _>::new(cluster, device, &[G1Affine::generator()], MsmConfig::default());
+        let (msm, first) = (msm.unwrap(), cluster.rank() == 0);
+        let mut x = device.zeros(32).unwrap();
+        let direction = if first { ntt.forward(&mut x, Way::default()) } else { ntt.inverse(&mut x, Way::default()) };
+        let secrecy = if first { Secrecy::Secret } else { Secrecy::Public };
+        let mut secret = device.alloc_with(32, secrecy).unwrap();
+        secret.clear().unwrap();
+        let secrets = ntt.forward(&mut secret, Way::default());
+        let call = if first { msm.msm(&[Fr::ONE]).map(drop) } else { ntt.forward(&mut x, Way::default()) };
+        [direction.err(), secrets.err(), call.err()]
+    });
+    let disagree = |error: &Option<Error>| matches!(error, Some(Error::Disagree { rank: 1, .. }));
+    assert!(errors.iter().flatten().all(disagree), "{errors:?}");
+    let gate = Expression::column(0) * Expression::column(0);
+    let statement = Statement::<Fr>::new(4, &gate).unwrap();
+    let errors = on(2, LIMIT, |cluster, device| {
+        let config = SumcheckConfig::default().strategy(match cluster.rank() {
+            0 => Strategy::Textbook,
+            _ => SumcheckConfig::default().strategy,
+        });
+        let other = ClusterSumcheck::<Fr, Fr, _>::new(cluster, device, &gate, config).err();
+        let prover = ClusterSumcheck::<Fr, Fr, _>::new(cluster, device, &gate, SumcheckConfig::default()).unwrap();
+        let table = device.zeros(8).unwrap();
+        let label: &[u8] = if cluster.rank() == 0 { b"ranks" } else { b"others" };
+        [other, prover.prove(&statement, &[&table], Fr::ZERO, &mut Blake3Transcript::new(label)).err()]
+    });
+    assert!(errors.iter().flatten().all(disagree), "{errors:?}");
     // Three ranks are no power of two: each finds that by itself.
     let errors =
         on(3, LIMIT, |cluster, device| ClusterNtt::<Fr, _>::new(cluster, device, 6, NttConfig::default()).err());
