@@ -3,7 +3,7 @@
 use std::iter;
 
 use anyhow::{Context, Result, ensure};
-use ark_ff::{FftField, batch_inversion};
+use ark_ff::{FftField, Field, batch_inversion};
 use evariste::backend::Element;
 use evariste::field::{
     DeviceField, Mont,
