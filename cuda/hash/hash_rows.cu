@@ -6,12 +6,12 @@
 // and the place of the view are multiples of 32 bytes. No shared memory.
 
 #if CARRIED
-#define ROW_BUFFERS BUFFERS(F, F, F, F)
+#define CARRIED_STATES , F
 #else
-#define ROW_BUFFERS BUFFERS(F, F, F)
+#define CARRIED_STATES
 #endif
 
-extern "C" __global__ void __launch_bounds__(THREADS) hash_rows(const Params params, ROW_BUFFERS) {
+extern "C" __global__ void __launch_bounds__(THREADS) hash_rows(const Params params, BUFFERS(F, F, F CARRIED_STATES)) {
     wait_for_previous();
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;

@@ -267,7 +267,8 @@ impl<E: DevicePairing> Prover<E> {
     }
 
     /// Proves as [`Prover::prove`] does, and returns how long each stage took. Each waits for the one before, so that all
-    /// together take longer than in [`Prover::prove`], where they overlap.
+    /// together take longer than in [`Prover::prove`], where they overlap. It waits for all work of the device, also that of
+    /// others.
     ///
     /// # Errors
     /// Fails under the conditions of [`Prover::prove`].

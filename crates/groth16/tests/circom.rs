@@ -24,7 +24,8 @@ use sha2::{Digest, Sha256};
 const VARIABLE: &str = "EVARISTE_CIRCOM";
 
 fn main() -> ExitCode {
-    let packages = env::var_os(VARIABLE).map(PathBuf::from);
+    // Programs run in folders of their own.
+    let packages = env::var_os(VARIABLE).map(|folder| fs::canonicalize(&folder).unwrap_or_else(|_| folder.into()));
     let program = match &packages {
         Some(packages) => packages.join("node_modules/.bin/snarkjs").display().to_string(),
         None => "snarkjs".to_owned(),
@@ -151,7 +152,7 @@ fn sha256(program: &str, packages: &Path) -> Result<(), Failed> {
     let bits = |bytes: &[u8]| -> Vec<u8> {
         bytes.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1)).collect()
     };
-    let message: Vec<u8> = (0..55).map(|i| 37 * i).collect();
+    let message: Vec<u8> = (0..55u8).map(|i| i.wrapping_mul(37)).collect();
     let digits: Vec<_> = bits(&message).iter().map(|bit| format!("\"{bit}\"")).collect();
     let public = compiled(program, packages, "sha256", &format!("{{\"message\":[{}]}}", digits.join(",")))?;
     let expected: Vec<_> = bits(&Sha256::digest(&message)).into_iter().map(ark_bn254::Fr::from).collect();

@@ -101,7 +101,8 @@ impl<C: DeviceCurve<BaseField: RootField>> PointCheck<C> {
         Self { queue: queue.clone(), inner: Arc::clone(&self.inner) }
     }
 
-    /// Returns the kernels, for compiling them ahead.
+    /// Returns the kernel that checks range and equation, for compiling it ahead. That of the subgroup is among those of
+    /// [`Decompress`](crate::Decompress).
     #[doc(hidden)]
     pub fn kernels() -> Vec<KernelSpec> {
         vec![on_curve_spec::<C>()]

@@ -165,9 +165,18 @@ fn check<F: DevicePrimeField>() {
             for inputs in [&both, &above] {
                 assert!(is(&call(Field::add_lazy, inputs), a + b, p));
                 assert!(is(&call(Field::sub_lazy, inputs), a - b, p));
-                if field.has_mul_add() {
-                    let twice = [&inputs[..], inputs, &n0].concat();
-                    assert!(is(&call(Field::mul_add, &twice), (a * b).double(), p));
+            }
+            if field.has_mul_add() {
+                let factors = [a, b, a + b + F::ONE, a - b.double()];
+                for above in 0..16 {
+                    let all = factors.iter().enumerate();
+                    let inputs = all.flat_map(|(i, factor)| match above >> i & 1 {
+                        0 => limbs(*factor),
+                        _ => more(&limbs(*factor), p),
+                    });
+                    let inputs: Vec<u32> = inputs.chain(n0.iter().copied()).collect();
+                    let [a, b, c, d] = factors;
+                    assert!(is(&call(Field::mul_add, &inputs), a * b + c * d, p));
                 }
             }
             assert!(is(&call(Field::square, &[&limbs(a)[..], &n0].concat()), a.square(), p));
