@@ -76,7 +76,7 @@ params! {
 /// let scalars = [0u64, 1, 1 << 40].map(Fr::from);
 /// let mut out = device.alloc(3)?;
 /// fixed.mul(&device.upload::<Mont<Fr>>(&scalars)?, &mut out)?;
-/// assert_eq!(out.to_vec()?, scalars.map(|k| (g * k).into()));
+/// assert_eq!(out.to_vec()?, scalars.map(|k| g * k));
 /// # Ok(())
 /// # }
 /// ```
