@@ -1,6 +1,6 @@
 //! Vectors divided among several devices.
 
-use std::{fmt, ops::Range};
+use std::{fmt, mem, ops::Range};
 
 use crate::{
     buffer::{Buffer, Element},
@@ -104,11 +104,17 @@ impl<T: Element> Sharded<T> {
         }
         let len: usize = parts.iter().map(Buffer::len).sum();
         expect_len(distribution, parts.len(), len)?;
-        for (place, part) in parts.iter().enumerate() {
-            let expected = len / parts.len() + usize::from(place < len % parts.len());
-            part.as_view().expect_len("a part of a vector", expected)?;
-        }
-        Ok(Self { parts, distribution })
+        let vector = Self { parts, distribution };
+        vector.expect_shares()?;
+        Ok(vector)
+    }
+
+    /// Refuses parts that are not the shares of all: whoever changed parts may have put others in their place.
+    fn expect_shares(&self) -> Result<()> {
+        let (len, places) = (self.len(), self.parts.len());
+        self.parts.iter().enumerate().try_for_each(|(place, part)| {
+            part.as_view().expect_len("a part of a vector", len / places + usize::from(place < len % places))
+        })
     }
 
     /// Returns the number of elements.
@@ -142,7 +148,7 @@ impl<T: Element> Sharded<T> {
         &self.parts
     }
 
-    /// Returns the buffers for changing what they hold, by place.
+    /// Returns the buffers for changing what they hold, by place. Operations refuse buffers of other lengths.
     pub fn parts_mut(&mut self) -> &mut [Buffer<T>] {
         &mut self.parts
     }
@@ -155,21 +161,25 @@ impl<T: Element> Sharded<T> {
     /// Returns an error unless place i lies on device i of `devices`. `what` names the vector.
     ///
     /// # Errors
-    /// [`Error::Length`] if there are more or fewer places than devices, [`Error::WrongDevice`] if a buffer is on
-    /// another device than its place is.
+    /// [`Error::Length`] if there are more or fewer places than devices, or if a buffer has another number of elements
+    /// than its place has of all. [`Error::WrongDevice`] if a buffer is on another device than its place is.
     pub fn expect_on(&self, what: &'static str, devices: &Devices) -> Result<()> {
         if self.parts.len() != devices.len() {
             return Err(Error::length("the parts of a vector", devices.len(), self.parts.len()));
         }
-        devices.iter().zip(&self.parts).try_for_each(|(device, part)| device.expect_same(what, part.device()))
+        devices.iter().zip(&self.parts).try_for_each(|(device, part)| device.expect_same(what, part.device()))?;
+        self.expect_shares()
     }
 
     /// Copies all elements to the host and returns them in order.
     ///
     /// # Errors
     /// The errors of [`Buffer::to_vec`], which name the device. [`Error::Undecodable`] has an index in its buffer.
+    /// [`Error::Length`] if the vector cannot have its distribution.
     pub fn to_vec(&self) -> Result<Vec<T::Host>> {
-        let mut all = vec![T::Host::default(); self.len()];
+        self.expect_shares()?;
+        expect_len(self.distribution, self.parts.len(), self.len())?;
+        let mut all = Wiped::from(vec![T::Host::default(); self.len()]);
         match self.distribution {
             Distribution::Blocks => {
                 let mut rest = &mut all[..];
@@ -195,7 +205,7 @@ impl<T: Element> Sharded<T> {
                 }
             }
         }
-        Ok(all)
+        Ok(mem::take(&mut *all))
     }
 }
 
@@ -205,7 +215,7 @@ fn expect_len(distribution: Distribution, places: usize, len: usize) -> Result<(
     match len.is_multiple_of(unit) {
         true => Ok(()),
         false => {
-            let expected = len.next_multiple_of(unit);
+            let expected = len.checked_next_multiple_of(unit).unwrap_or(usize::MAX);
             Err(Error::length("the elements of a block-cyclic vector, a multiple of D²", expected, len))
         }
     }
@@ -244,6 +254,24 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn vectors_of_other_shares_are_refused() {
+        let devices = Devices::from(&Device::cpu()).over(2).unwrap();
+        let vector = |len: u32| {
+            let host: Vec<u32> = (0..len).collect();
+            Sharded::<u32>::upload(&devices, &host, Distribution::Blocks).unwrap()
+        };
+        let (mut six, mut two) = (vector(6), vector(2));
+        std::mem::swap(&mut six.parts_mut()[0], &mut two.parts_mut()[0]);
+        let refused = Error::length("a part of a vector", 2, 1);
+        assert_eq!((six.expect_on("x", &devices), six.to_vec().err()), (Err(refused.clone()), Some(refused)));
+        let mut ten = vector(10);
+        ten.assume_distribution(Distribution::BlockCyclic);
+        assert!(matches!(ten.to_vec(), Err(Error::Length { expected: 12, actual: 10, .. })));
+        let endless = expect_len(Distribution::BlockCyclic, 2, usize::MAX);
+        assert!(matches!(endless, Err(Error::Length { .. })));
     }
 
     #[test]

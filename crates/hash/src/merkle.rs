@@ -2,7 +2,7 @@ use std::{cmp::Reverse, fmt};
 
 use evariste_backend::{Buffer, Element, Queue, Secrecy, View, ViewMut, author::KernelSpec};
 use evariste_field::{DevicePrimeField, Mont};
-use evariste_primitives::GatherScatter;
+use evariste_primitives::{GatherScatter, MAX_LEN};
 
 use self::verifier::Opening;
 use crate::{
@@ -227,7 +227,8 @@ impl<F: DevicePrimeField> Merkle<F> {
         mut out: ViewMut<'_, Mont<F>>,
     ) -> Result<()> {
         let (values, columns, queue) = (rows.values(), rows.columns(), self.poseidon2.queue());
-        if u32::try_from(values.len()).is_ok() {
+        // Places are 32 bits, and a gather counts a little beyond.
+        if values.len() <= MAX_LEN {
             let places = indices.flat_map(|row| row * columns..(row + 1) * columns);
             let places: Vec<u32> = places.map(|place| place as u32).collect();
             return Ok(self.gather.gather(values, &queue.upload::<u32>(&places)?, out)?);

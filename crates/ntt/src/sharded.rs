@@ -259,7 +259,7 @@ fn log_places<F: FftField>(count: usize, log_n: u32) -> Result<u32> {
     }
     let log_devices = count.ilog2();
     if log_n < 2 * log_devices {
-        let (expected, actual) = (1 << (2 * log_devices), 1 << log_n);
+        let (expected, actual) = (1u64.checked_shl(2 * log_devices).unwrap_or(u64::MAX), 1 << log_n);
         let what = "the elements of a transform, at least the square of the number of devices";
         return Err(DeviceError::Length { what, expected, actual }.into());
     }
