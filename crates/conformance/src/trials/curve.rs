@@ -286,7 +286,7 @@ fn fixed_base<C: DeviceCurve<ScalarField: DevicePrimeField>>(device: &Device) ->
     let (scalars, mut out) = (device.zeros::<Mont<C::ScalarField>>(5)?, device.zeros::<AffinePoint<C>>(4)?);
     let error = expect_error("an output of another length", fixed.mul(&scalars, &mut out))?;
     expect_equal("output", &error, &Error::Length { what: "the output", expected: 5, actual: 4 })?;
-    let secret = device.alloc_with::<Mont<C::ScalarField>>(4, Secrecy::Secret)?;
+    let secret = device.upload_with::<Mont<C::ScalarField>>(&all[..4], Secrecy::Secret)?;
     let error = expect_error("a public output of secret scalars", fixed.mul(&secret, &mut out))?;
     expect(&format!("{error}"), matches!(error, Error::SecretInput { .. }))
 }
