@@ -2,8 +2,12 @@
 
 use std::cell::LazyCell;
 
+use anyhow::Result;
+use ark_ec::{AffineRepr, short_weierstrass::Affine};
 use ark_ff::UniformRand;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
+use evariste::backend::{Buffer, Device};
+use evariste::curve::{AffinePoint, DeviceCurve, Points};
 use rayon::prelude::*;
 
 /// Elements that come from one seed.
@@ -20,6 +24,22 @@ pub(crate) fn random<F: UniformRand + Default + Clone + Send>(len: usize) -> Vec
         chunk.fill_with(|| F::rand(&mut rng));
     });
     elements
+}
+
+/// Points that are made at once.
+const PIECE: usize = 1 << 20;
+
+/// Multiples of the generator by these integers.
+pub(crate) fn multiples<C: DeviceCurve>(device: &Device, multipliers: &[u32]) -> Result<Buffer<AffinePoint<C>>> {
+    let (operations, piece) = (Points::<C>::new(device), multipliers.len().min(PIECE));
+    let generators = device.upload::<AffinePoint<C>>(&vec![Affine::<C>::generator(); piece])?;
+    let mut all = device.zeros(multipliers.len())?;
+    for (i, multipliers) in multipliers.chunks(piece.max(1)).enumerate() {
+        let mut multiples = device.alloc(multipliers.len())?;
+        operations.mul(generators.view(..multipliers.len())?, &device.upload::<u32>(multipliers)?, &mut multiples)?;
+        operations.normalise_xyzz(&multiples, all.view_mut(i * piece..i * piece + multipliers.len())?)?;
+    }
+    Ok(all)
 }
 
 /// Random places below `len`, other ones every time.

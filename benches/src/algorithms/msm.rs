@@ -12,7 +12,7 @@ use ark_ec::{
 };
 use ark_ff::{AdditiveGroup, PrimeField};
 use evariste::backend::{Buffer, Device, Element, Error as DeviceError, Secrecy, Transfer};
-use evariste::curve::{AffinePoint, Points};
+use evariste::curve::{AffinePoint, FixedBase};
 use evariste::field::{DeviceField, Mont};
 use evariste::msm::{self as msm, Accumulation, Addition, Aggregation, Msm, MsmConfig, MsmCurve, Precompute, Tuning};
 use evariste_bls24_315 as bls24_315;
@@ -50,8 +50,8 @@ fn is_too_large(error: &Error) -> bool {
     }
 }
 
-/// Points that are made at once.
-const PIECE: usize = 1 << 20;
+/// Multiples of one point that are checked.
+const CHECKED: usize = 8;
 
 /// Bytes of tables at most.
 const TABLES: u64 = 64 << 30;
@@ -205,6 +205,8 @@ fn run(session: &mut Session, targets: &[Target], request: &Request) {
             for way in [DEVICE, TABLES_DEVICE] {
                 case::<ark_bn254::g1::Config>(session, target, "bn254-g1", log_n, Kind::Random, way);
             }
+            fixed_base::<ark_bn254::g1::Config>(session, target, "bn254-g1", log_n);
+            fixed_base::<ark_bls12_381::g2::Config>(session, target, "bls12-381-g2", log_n);
             #[cfg(feature = "gpu-peers")]
             if request.peers && crate::gpu_peers::work_on(target) {
                 gpu::bellperson(session, target, log_n);
@@ -251,16 +253,48 @@ fn sizes(target: &Target, request: &Request) -> Vec<u32> {
 
 /// Multiples of the generator by random 32-bit integers, and these.
 fn bases<C: MsmCurve>(device: &Device, len: usize) -> Result<(Buffer<AffinePoint<C>>, Vec<u32>)> {
-    let (operations, piece) = (Points::<C>::new(device), len.min(PIECE));
     let multipliers: Vec<u32> = input::random(len);
-    let generators = device.upload::<AffinePoint<C>>(&vec![Affine::<C>::generator(); piece])?;
-    let mut bases = device.zeros(len)?;
-    for (i, multipliers) in multipliers.chunks_exact(piece).enumerate() {
-        let mut multiples = device.alloc(piece)?;
-        operations.mul(&generators, &device.upload::<u32>(multipliers)?, &mut multiples)?;
-        operations.normalise_xyzz(&multiples, bases.view_mut(i * piece..(i + 1) * piece)?)?;
-    }
-    Ok((bases, multipliers))
+    Ok((input::multiples::<C>(device, &multipliers)?, multipliers))
+}
+
+/// Multiplications in BLS12-381 Fr that take as long as one in the coordinates' field.
+fn weight<C: MsmCurve>() -> f64 {
+    (C::BaseField::LIMBS as f64 / (<Mont<ark_bls12_381::Fr> as Element>::BYTES / 4) as f64).powi(2)
+}
+
+/// Multiples of the generator by random scalars.
+fn fixed_base<C: MsmCurve>(session: &mut Session, target: &Target, curve: &str, log_n: u32) {
+    let elements = 1usize << log_n;
+    // A point has an addition of 10 products for each digit of 8 bits, and is normalised by 6 more.
+    let digits = f64::from(C::ScalarField::MODULUS_BIT_SIZE.div_ceil(8));
+    let work = Work {
+        multiplications: (10.0 * digits + 6.0) * weight::<C>() * elements as f64,
+        bytes: ((Mont::<C::ScalarField>::BYTES + AffinePoint::<C>::BYTES) * elements) as f64,
+    };
+    let described = Case {
+        name: format!("{curve}/fixed-base/device"),
+        device: target.device.info().id.to_string(),
+        peer: None,
+        log_n,
+        elements: Some(elements),
+        floor: Some(target.limits.floor(work)),
+    };
+    session.measure(described, |budget| {
+        let device = &target.device;
+        let plan = FixedBase::<C>::new(device, Affine::<C>::generator())?;
+        let host: Vec<C::ScalarField> = input::random(elements);
+        let scalars = device.upload::<Mont<C::ScalarField>>(&host)?;
+        let mut out = device.zeros(elements)?;
+        let before = device.stats().launches;
+        plan.mul(&scalars, &mut out)?;
+        let launches = device.stats().launches - before;
+        for place in input::places(CHECKED, elements) {
+            let expected: Affine<C> = (Affine::<C>::generator() * host[place]).into();
+            ensure!(out.view(place..=place)?.to_vec()? == [expected], "multiple {place} is wrong");
+        }
+        let timing = budget.time_queued(|| Ok(plan.mul(&scalars, &mut out)?), || Ok(device.sync()?))?;
+        Ok((timing, Some(launches), format!("{CHECKED} of 2^{log_n} by the host")))
+    });
 }
 
 fn expected<C: MsmCurve>(scalars: &[C::ScalarField], multipliers: &[u32]) -> Projective<C> {
@@ -271,11 +305,10 @@ fn expected<C: MsmCurve>(scalars: &[C::ScalarField], multipliers: &[u32]) -> Pro
 fn case<C: MsmCurve>(session: &mut Session, target: &Target, curve: &str, log_n: u32, kind: Kind, way: Way) {
     let elements = 1usize << log_n;
     // What cannot be spared: each base is read, and 5M + 1S for each digit of 20 bits.
-    let weight = (C::BaseField::LIMBS as f64 / (<Mont<ark_bls12_381::Fr> as Element>::BYTES / 4) as f64).powi(2);
     let digits = f64::from(C::ScalarField::MODULUS_BIT_SIZE.div_ceil(20));
     let work = match kind {
         Kind::Random | Kind::Equal => Work {
-            multiplications: 6.0 * weight * digits * elements as f64,
+            multiplications: 6.0 * weight::<C>() * digits * elements as f64,
             bytes: (AffinePoint::<C>::BYTES * elements) as f64,
         },
         _ => Work { multiplications: 0.0, bytes: (AffinePoint::<C>::BYTES * elements) as f64 },

@@ -6,15 +6,15 @@ use std::collections::BTreeSet;
 
 use anyhow::{Error, Result, ensure};
 use ark_bls12_381::{Fq, Fq2, Fr, g1, g2};
-use ark_ec::{AffineRepr, short_weierstrass::Affine};
+use ark_ec::short_weierstrass::Affine;
 use ark_ff::Field;
 use ark_serialize::CanonicalSerialize;
-use evariste::backend::{Device, Kind};
-use evariste::curve::{AffinePoint, DeviceCurve, Points};
+use evariste::backend::{Device, Element, Kind};
+use evariste::curve::{AffinePoint, DeviceCurve};
 use evariste::field::{DeviceField, Mont, small};
 use evariste::sqrt::{
-    self as sqrt, Check, Decompress, DecompressConfig, Encoding, Method, NthRoot, RootChoice, RootField, Sqrt,
-    SqrtConfig, reference,
+    self as sqrt, Check, Decompress, DecompressConfig, Encoding, Method, NthRoot, PointCheck, PointError, RootChoice,
+    RootField, Sqrt, SqrtConfig, reference,
 };
 use rayon::prelude::*;
 
@@ -107,6 +107,8 @@ fn run(session: &mut Session, targets: &[Target], request: &Request) {
             points::<g1::Config>(session, target, "bls12-381-g1", log_n, Check::Curve, false);
             points::<g1::Config>(session, target, "bls12-381-g1", log_n, Check::Subgroup, true);
             points::<g2::Config>(session, target, "bls12-381-g2", log_n, Check::Subgroup, false);
+            checked::<g1::Config>(session, target, "bls12-381-g1", log_n);
+            checked::<ark_bn254::g2::Config>(session, target, "bn254-g2", log_n);
         }
     }
     if request.peers {
@@ -281,14 +283,9 @@ fn cube_roots<F: RootField + Default>(session: &mut Session, target: &Target, fi
 
 /// Multiples of the generator and their encodings, `DISTINCT` at most and then the same ones again.
 fn encoded<C: DeviceCurve>(len: usize) -> Result<(Vec<Affine<C>>, Vec<u8>)> {
-    let device = Device::cpu();
     let distinct = len.min(DISTINCT);
-    let (operations, multipliers) = (Points::<C>::new(&device), input::random::<u32>(distinct));
-    let generators = device.upload::<AffinePoint<C>>(&vec![Affine::<C>::generator(); distinct])?;
-    let (mut multiples, mut affine) = (device.alloc(distinct)?, device.alloc(distinct)?);
-    operations.mul(&generators, &device.upload::<u32>(&multipliers)?, &mut multiples)?;
-    operations.normalise_xyzz(&multiples, &mut affine)?;
-    let (points, mut bytes) = (affine.to_vec()?, Vec::new());
+    let multiples = input::multiples::<C>(&Device::cpu(), &input::random::<u32>(distinct))?;
+    let (points, mut bytes) = (multiples.to_vec()?, Vec::new());
     points.iter().try_for_each(|p| p.serialize_compressed(&mut bytes))?;
     Ok((points.into_iter().cycle().take(len).collect(), bytes.repeat(len / distinct)))
 }
@@ -342,6 +339,44 @@ fn points<C: DeviceCurve<BaseField: RootField>>(
             }
         };
         Ok((timing, Some(launches), format!("known multiples of the generator, all of 2^{log_n}")))
+    });
+}
+
+/// Points in affine form, with the check of the subgroup.
+fn checked<C: DeviceCurve<BaseField: RootField>>(session: &mut Session, target: &Target, curve: &str, log_n: u32) {
+    let elements = 1usize << log_n;
+    let each = weight::<<C::BaseField as Field>::BasePrimeField>() * C::BaseField::extension_degree() as f64;
+    let work = Work {
+        multiplications: each * 127.0 * 8.0 * elements as f64,
+        bytes: (AffinePoint::<C>::BYTES * elements) as f64,
+    };
+    let described = Case {
+        name: format!("{curve}/check/subgroup/device"),
+        device: target.device.info().id.to_string(),
+        peer: None,
+        log_n,
+        elements: Some(elements),
+        floor: Some(target.limits.floor(work)),
+    };
+    session.measure(described, |budget| {
+        let device = &target.device;
+        let plan = PointCheck::<C>::new(device, Check::Subgroup)?;
+        let (mut host, _) = encoded::<C>(elements)?;
+        let good = device.upload::<AffinePoint<C>>(&host)?;
+        // One that is off the curve is found.
+        let off = Affine::new_unchecked(host[elements / 2].x, host[elements / 2].y + C::BaseField::ONE);
+        host[elements / 2] = off;
+        let mut points = device.upload::<AffinePoint<C>>(&host)?;
+        let wrong = plan.invalid(&mut points)?;
+        ensure!(wrong == [(elements / 2, PointError::NotOnCurve)], "{wrong:?} are refused");
+        points.copy_from(&good)?;
+        let mut status = device.zeros::<u32>(elements)?;
+        let before = device.stats().launches;
+        plan.check(&mut points, &mut status)?;
+        let launches = device.stats().launches - before;
+        let timing = budget.time_queued(|| Ok(plan.check(&mut points, &mut status)?), || Ok(device.sync()?))?;
+        ensure!(status.to_vec()?.iter().all(|status| *status == 0), "a point is refused");
+        Ok((timing, Some(launches), format!("all of 2^{log_n}, and one that is off the curve")))
     });
 }
 

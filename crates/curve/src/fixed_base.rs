@@ -32,7 +32,7 @@ const DIGIT_BITS: u32 = 8;
 /// Multiples of a digit in the table: by every value but 0.
 const MULTIPLES: usize = (1 << DIGIT_BITS) - 1;
 
-/// Scalars whose sums have scratch at a time.
+/// Scalars that have scratch at a time.
 const PIECE: usize = 1 << 18;
 
 /// Threads of a workgroup.
@@ -85,6 +85,8 @@ pub struct FixedBase<C: DeviceCurve<ScalarField: DevicePrimeField>> {
     vector: Vector<C::ScalarField>,
     points: Points<C>,
     inner: Arc<Inner<C>>,
+    /// Scalars that have scratch at a time.
+    piece: usize,
 }
 
 struct Inner<C: DeviceCurve> {
@@ -124,7 +126,8 @@ impl<C: DeviceCurve<ScalarField: DevicePrimeField>> FixedBase<C> {
         let table = queue.upload::<AffinePoint<C>>(&multiples(point))?;
         let ready = Ready::behind(&queue)?;
         let inner = Arc::new(Inner { kernel, table, ready, each });
-        let plan = Self { vector: Vector::new(&queue), points: Points::new(&queue), inner, queue };
+        let (vector, points) = (Vector::new(&queue), Points::new(&queue));
+        let plan = Self { queue, vector, points, inner, piece: PIECE };
         // Every kernel is compiled, and was launched once.
         let zero = plan.queue.upload::<Mont<C::ScalarField>>(&[C::ScalarField::ZERO])?;
         plan.mul(&zero, &mut plan.device().alloc(1)?)?;
@@ -139,6 +142,7 @@ impl<C: DeviceCurve<ScalarField: DevicePrimeField>> FixedBase<C> {
             vector: self.vector.on(queue),
             points: self.points.on(queue),
             inner: Arc::clone(&self.inner),
+            piece: self.piece,
         }
     }
 
@@ -184,11 +188,11 @@ impl<C: DeviceCurve<ScalarField: DevicePrimeField>> FixedBase<C> {
         out.expect_len("the output", scalars.len())?;
         inner.ready.wait(queue)?;
         let secrecy = Secrecy::of([scalars.secrecy(), out.secrecy()]);
-        let most = scalars.len().min(PIECE);
+        let most = scalars.len().min(self.piece);
         let mut integers = queue.device().alloc_with::<Canonical<C::ScalarField>>(most, secrecy)?;
         let mut sums = queue.device().alloc_with::<Xyzz<C>>(most, secrecy)?;
-        for first in (0..scalars.len()).step_by(PIECE) {
-            let piece = first..scalars.len().min(first + PIECE);
+        for first in (0..scalars.len()).step_by(self.piece) {
+            let piece = first..scalars.len().min(first + self.piece);
             let len = piece.len();
             self.vector.to_canonical(scalars.view(piece.clone())?, integers.view_mut(..len)?)?;
             self.sums(integers.view(..len)?, sums.view_mut(..len)?)?;
@@ -267,5 +271,25 @@ fn body<C: DeviceCurve>(params: &FixedBaseParams, [table, k, out]: &mut [CpuArg<
 impl<C: DeviceCurve<ScalarField: DevicePrimeField>> fmt::Debug for FixedBase<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FixedBase").field("device", self.device()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ark_bls12_381::{Fr, G1Affine, g1::Config};
+    use ark_std::UniformRand;
+
+    use super::*;
+
+    #[test]
+    fn pieces_are_in_their_places() {
+        let (device, g) = (Device::cpu(), G1Affine::generator());
+        let plan = FixedBase::<Config> { piece: 7, ..FixedBase::new(&device, g).unwrap() };
+        let rng = &mut ark_std::test_rng();
+        let scalars: Vec<Fr> = (0..20).map(|_| Fr::rand(rng)).collect();
+        let mut out = device.alloc(20).unwrap();
+        plan.mul(&device.upload::<Mont<Fr>>(&scalars).unwrap(), &mut out).unwrap();
+        let expected: Vec<G1Affine> = scalars.iter().map(|k| (g * k).into()).collect();
+        assert_eq!(out.to_vec().unwrap(), expected);
     }
 }

@@ -10,6 +10,8 @@ pub mod reference;
 
 pub use dimensions::Dimensions;
 pub use error::{Error, Result};
+#[doc(hidden)]
+pub use merkle::layer_start;
 pub use merkle::{
     Merkle, MerkleTree,
     verifier::{Opening, verify},

@@ -45,7 +45,7 @@ pub(crate) mod verifier;
 /// are the same.
 ///
 /// For 2^k rows of c elements it takes 2^k·⌈c / rate⌉ permutations for leaves and 2^k − 1 for nodes. A launch hashes
-/// all rows, and another one each layer. The matrices are read once, and nodes are written once and read once.
+/// all rows, and another one each layer. The matrices are read once.
 pub struct Merkle<F: DevicePrimeField> {
     poseidon2: Poseidon2<F>,
     gather: GatherScatter<Mont<F>>,
@@ -121,8 +121,8 @@ impl<F: DevicePrimeField> Merkle<F> {
         self.poseidon2.hash_rows(&of_height(height), nodes.view_mut(..height * digest)?)?;
         for layer in 0..height.ilog2() {
             let len = height >> layer;
-            let (before, after) = nodes.as_view_mut().split_at(start(height, layer + 1) * digest)?;
-            let children = before.view(start(height, layer) * digest..)?;
+            let (before, after) = nodes.as_view_mut().split_at(layer_start(height, layer + 1) * digest)?;
+            let children = before.view(layer_start(height, layer) * digest..)?;
             let parents = after.into_part(..len / 2 * digest)?;
             let injected = of_height(len / 2);
             if injected.is_empty() {
@@ -154,7 +154,7 @@ impl<F: DevicePrimeField> Merkle<F> {
     /// [`Error::Device`] if the tree is on another device, or if the device fails.
     pub fn cap(&self, tree: &MerkleTree<F>, log_len: u32) -> Result<Vec<F>> {
         let len = 1usize << log_len.min(tree.log_height());
-        let end = start(tree.height(), tree.log_height() - len.ilog2()) + len;
+        let end = layer_start(tree.height(), tree.log_height() - len.ilog2()) + len;
         Ok(self.poseidon2.queue().read(tree.nodes.view((end - len) * tree.digest..end * tree.digest)?)?)
     }
 
@@ -201,7 +201,7 @@ impl<F: DevicePrimeField> Merkle<F> {
             self.gather_rows(rows, indices.iter().map(|index| index >> shift), out)?;
             rest = others;
         }
-        let siblings = |index: usize| (0..layers).map(move |layer| start(height, layer) + ((index >> layer) ^ 1));
+        let siblings = |index: usize| (0..layers).map(move |layer| layer_start(height, layer) + ((index >> layer) ^ 1));
         let indices = indices.iter().flat_map(|index| siblings(*index));
         self.gather_rows(&Rows::new(nodes, digest), indices, rest)?;
 
@@ -283,8 +283,10 @@ impl<F: DevicePrimeField> fmt::Debug for MerkleTree<F> {
     }
 }
 
-/// The number of nodes below a layer of a tree of `height` leaves.
-fn start(height: usize, layer: u32) -> usize {
+/// Returns the number of nodes below a layer of a tree of `height` leaves. For adapters, exempt from semantic
+/// versioning.
+#[doc(hidden)]
+pub fn layer_start(height: usize, layer: u32) -> usize {
     2 * height - ((2 * height) >> layer)
 }
 

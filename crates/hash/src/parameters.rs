@@ -37,7 +37,8 @@ impl<F: DevicePrimeField> Poseidon2Parameters<F> {
     /// # Errors
     /// [`Error::Parameters`] for another width. Also unless `alpha` is 3, 5 or 7 and x^`alpha` a permutation, and
     /// unless there are constants for whole rounds, as many at the start as at the end, and 256 rounds of a kind at
-    /// most.
+    /// most; and if 1 + diag(`diagonal`) has no inverse. Whether constants and rounds make a secure hash is yours to
+    /// know.
     pub fn new(alpha: u32, initial: Vec<F>, partial: Vec<F>, terminal: Vec<F>, diagonal: Vec<F>) -> Result<Self> {
         let refuse = |what, expected, actual: usize| Err(Error::Parameters { what, expected, actual: actual as u64 });
         let width = diagonal.len();
@@ -55,6 +56,12 @@ impl<F: DevicePrimeField> Poseidon2Parameters<F> {
         }
         if partial.len() > MAX_ROUNDS {
             return refuse("the number of partial rounds", "at most 256", partial.len());
+        }
+        // The determinant of 1 + diag(d): Π d + Σ of the products without one of them.
+        let (product, others) =
+            diagonal.iter().fold((F::ONE, F::ZERO), |(product, others), d| (product * d, others * d + product));
+        if product + others == F::ZERO {
+            return refuse("the rank of the matrix of partial rounds, less than", "the width of a state", width);
         }
         let digest = if width.is_multiple_of(3) { width / 3 } else { width / 2 };
         Ok(Self { width, alpha, initial, partial, terminal, diagonal, rate: width - digest, digest })
@@ -113,8 +120,10 @@ mod tests {
 
     use super::*;
 
+    /// With zeros for constants, and an invertible matrix of partial rounds.
     fn zeros<F: DevicePrimeField>(alpha: u32, lens: [usize; 4]) -> Result<Poseidon2Parameters<F>> {
-        let [initial, partial, terminal, diagonal] = lens.map(|len| vec![F::ZERO; len]);
+        let [initial, partial, terminal, mut diagonal] = lens.map(|len| vec![F::ZERO; len]);
+        diagonal.iter_mut().skip(1).for_each(|d| *d = F::ONE);
         Poseidon2Parameters::new(alpha, initial, partial, terminal, diagonal)
     }
 
@@ -131,6 +140,12 @@ mod tests {
         assert!(refused(zeros(7, [63, 13, 63, 16])));
         assert!(refused(zeros(7, [64, 13, 48, 16])));
         assert!(refused(zeros(7, [64, 257, 64, 16])));
+        // Of rank 1; with two zeros; and 1 + Σ 1 / d = 0.
+        let singular = [vec![0; 16], [vec![0; 2], vec![3; 14]].concat(), vec![-16; 16]];
+        for diagonal in singular {
+            let diagonal = diagonal.into_iter().map(BabyBear::from).collect();
+            assert!(refused(Poseidon2Parameters::new(7, Vec::new(), Vec::new(), Vec::new(), diagonal)));
+        }
         let parameters = zeros::<BabyBear>(7, [64, 13, 64, 16]).unwrap();
         assert!(parameters.clone().sponge(15, 8).is_ok());
         assert!(refused(parameters.clone().sponge(16, 8)));

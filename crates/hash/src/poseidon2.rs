@@ -14,7 +14,7 @@ mod params;
 mod spec;
 mod wgsl;
 
-/// Rows whose sponges several launches carry on, at a time: their states take 64 MiB over fields of one word.
+/// Rows whose sponges several launches carry on, at a time: states of 16 words take 64 MiB.
 const CARRIED_ROWS: usize = 1 << 20;
 
 /// Words of a buffer that one launch indexes, at most.
@@ -43,8 +43,7 @@ const WORDS: usize = 1 << 31;
 ///
 /// A thread computes one permutation with the state in registers. With width t, exponent α = 7, and R_F full and R_P
 /// partial rounds, it takes 4·(t·R_F + R_P) multiplications for S-boxes, and t·R_P for the matrix of partial rounds.
-/// That of full rounds takes additions alone, 4·t in each of R_F + 1. For Plonky3's BabyBear of width 16 these are 772
-/// multiplications and 979 additions.
+/// That of full rounds takes additions alone. For Plonky3's BabyBear of width 16 these are 772 multiplications.
 ///
 /// The sponge overwrites: a block of `rate` elements replaces the first elements of the state, then the state is
 /// permuted. A last block that is shorter replaces as many. There is no padding, so rows of one call should have a
@@ -268,7 +267,7 @@ impl<F: DevicePrimeField> Poseidon2<F> {
     /// - [`Length`](evariste_backend::Error::Length) unless `out` has whole digests, and each matrix as many rows,
     /// - [`SecretInput`](evariste_backend::Error::SecretInput) if a matrix is secret and `out` is not,
     /// - [`WrongDevice`](evariste_backend::Error::WrongDevice) if a view is of another device,
-    /// - [`TooLarge`](evariste_backend::Error::TooLarge) for a row of 2^31 words or more,
+    /// - [`TooLarge`](evariste_backend::Error::TooLarge) for a row of more than 2^31 words,
     /// - [`OutOfMemory`](evariste_backend::Error::OutOfMemory) without room for
     ///   [`scratch_bytes`](Poseidon2::scratch_bytes),
     /// - the errors of a compiler and a driver.
@@ -294,9 +293,10 @@ impl<F: DevicePrimeField> Poseidon2<F> {
             values.secrecy().expect_to(out.secrecy(), "hash of rows", ["a matrix", "the output"])?;
             widest = widest.max(*columns);
         }
-        let most = WORDS / (widest * F::LIMBS).max(1);
+        let words = widest.saturating_mul(F::LIMBS);
+        let most = WORDS / words;
         if most == 0 {
-            let (device, actual) = (self.shared.device.info().id, (widest * F::LIMBS) as u64);
+            let (device, actual) = (self.shared.device.info().id, words as u64);
             return Err(
                 evariste_backend::Error::TooLarge { what: "row", device, expected: WORDS as u64, actual }.into()
             );
@@ -374,7 +374,8 @@ impl<F: DevicePrimeField> Poseidon2<F> {
         let [half, partial] = self.shared.rounds();
         let rate = self.shared.parameters.rate as u32;
         let params = |columns| HashParams { half, partial, columns, position: rate - 1, ..HashParams::default() };
-        let mut columns = i32::MAX as u32;
+        // Kernels in WGSL count them by signed integers, up to a block beyond the last.
+        let mut columns = 1 << 30;
         while !kernel.fits(&params(columns)) && columns > 1 {
             columns /= 2;
         }

@@ -1,5 +1,7 @@
 //! Definitions, naively, to compare with.
 
+use std::array;
+
 use evariste_field::DevicePrimeField;
 
 use crate::parameters::Poseidon2Parameters;
@@ -32,10 +34,10 @@ pub fn permute<F: DevicePrimeField>(parameters: &Poseidon2Parameters<F>, state: 
 fn mix<F: DevicePrimeField>(state: &mut [F]) {
     for block in state.chunks_exact_mut(4) {
         let sum: F = block.iter().sum();
-        let mixed: Vec<F> = (0..4).map(|i| sum + block[i] + block[(i + 1) % 4].double()).collect();
+        let mixed: [F; 4] = array::from_fn(|i| sum + block[i] + block[(i + 1) % 4].double());
         block.copy_from_slice(&mixed);
     }
-    let sums: Vec<F> = (0..4).map(|k| state.iter().skip(k).step_by(4).sum()).collect();
+    let sums: [F; 4] = array::from_fn(|k| state.iter().skip(k).step_by(4).sum());
     state.iter_mut().enumerate().for_each(|(i, x)| *x += sums[i % 4]);
 }
 

@@ -28,7 +28,7 @@
 //!
 //! The inverse does the same steps backwards.
 
-use std::{fmt, ops::Range};
+use std::{fmt, ops::Range, slice};
 
 use ark_ff::FftField;
 use evariste_backend::{
@@ -341,13 +341,12 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
         exchange: impl FnOnce(&Buffer<Mont<F>>, &mut Buffer<Mont<F>>, &Rows) -> Result<()>,
     ) -> Result<()> {
         self.expect_part(part)?;
-        let mut exchange = Some(exchange);
-        self.forward_by(std::slice::from_mut(part), &mut |steps, from, to, _| {
-            let places = 0..self.plan.count;
-            let sent = places.clone().map(|to| steps.residue(to, self.output)).collect();
-            let rows = Rows { sent, received: places.collect() };
-            exchange.take().map_or(Ok(()), |exchange| exchange(&from[0], &mut to[0], &rows))
-        })
+        let places = 0..self.plan.count;
+        let mut exchange = once(exchange, |steps: &Steps<F>| Rows {
+            sent: places.clone().map(|to| steps.residue(to, self.output)).collect(),
+            received: places.clone().collect(),
+        });
+        self.forward_by(slice::from_mut(part), &mut exchange)
     }
 
     /// Does the part of [`ShardedTransform::inverse`] of the place of a plan from [`ShardedNtt::part`], as
@@ -361,13 +360,12 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
         exchange: impl FnOnce(&Buffer<Mont<F>>, &mut Buffer<Mont<F>>, &Rows) -> Result<()>,
     ) -> Result<()> {
         self.expect_part(part)?;
-        let mut exchange = Some(exchange);
-        self.inverse_by(std::slice::from_mut(part), &mut |steps, from, to, _| {
-            let places = 0..self.plan.count;
-            let received = places.clone().map(|from| steps.residue(from, self.input)).collect();
-            let rows = Rows { sent: places.collect(), received };
-            exchange.take().map_or(Ok(()), |exchange| exchange(&from[0], &mut to[0], &rows))
-        })
+        let places = 0..self.plan.count;
+        let mut exchange = once(exchange, |steps: &Steps<F>| Rows {
+            sent: places.clone().collect(),
+            received: places.clone().map(|from| steps.residue(from, self.input)).collect(),
+        });
+        self.inverse_by(slice::from_mut(part), &mut exchange)
     }
 
     /// The steps of a forward transform on the parts of these places.
@@ -653,6 +651,15 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
             has_tables: self.plan.is_stored && self.coset.is_one(),
         })
     }
+}
+
+/// An exchange of the rows of one place, which the caller does.
+fn once<F: DeviceField>(
+    exchange: impl FnOnce(&Buffer<Mont<F>>, &mut Buffer<Mont<F>>, &Rows) -> Result<()>,
+    rows: impl Fn(&Steps<F>) -> Rows,
+) -> impl FnMut(&Steps<F>, &[Buffer<Mont<F>>], &mut [Buffer<Mont<F>>], Range<usize>) -> Result<()> {
+    let mut exchange = Some(exchange);
+    move |steps, from, to, _| exchange.take().map_or(Ok(()), |exchange| exchange(&from[0], &mut to[0], &rows(steps)))
 }
 
 /// The numbers of a transform.

@@ -1,7 +1,7 @@
 use std::{array, fmt, sync::Arc};
 
 use evariste_backend::{Device, Element, Transfer, author::decode, parallel};
-use evariste_hash::{Merkle, Poseidon2, Poseidon2Parameters, Rows, reference};
+use evariste_hash::{Merkle, Poseidon2, Poseidon2Parameters, Rows, layer_start, reference};
 use p3_commit::{BatchOpening, BatchOpeningRef, Mmcs};
 use p3_field::{Field, PackedValue};
 use p3_matrix::{Dimensions, Matrix};
@@ -49,7 +49,8 @@ type Host<P, Perm, const WIDTH: usize, const RATE: usize, const DIGEST: usize> =
 ///
 /// The device hashes matrices of 2^14 elements or more ([`DeviceMmcs::min_elements`]), with heights that are powers of
 /// two. Plonky3 does the rest, and what the device refuses or fails to do: the trait has no errors, so that the log has
-/// a warning then. It verifies, too.
+/// a warning then. It verifies, too: as released, it does not bind rows of matrices that are shorter than the cap.
+/// Memory for matrices is public: it is not zeroed.
 ///
 /// Nodes come back with the commitment, so that openings need no device.
 pub struct DeviceMmcs<P: DeviceValue, Perm, const WIDTH: usize, const RATE: usize, const DIGEST: usize> {
@@ -139,10 +140,11 @@ impl<P: DeviceValue, Perm, const WIDTH: usize, const RATE: usize, const DIGEST: 
         let mut buffers = Vec::with_capacity(matrices.len());
         for matrix in matrices {
             let (height, width) = (matrix.height(), matrix.width());
-            let mut staging = device.host_buffer(height * width * 4, Transfer::Upload, Default::default())?;
-            let rows_at_a_time = (CHUNK_BYTES / (4 * width)).max(1);
-            parallel::chunks(&mut staging[..], rows_at_a_time * 4 * width, &|chunk, bytes| {
-                for (row, bytes) in (chunk * rows_at_a_time..height).zip(bytes.chunks_exact_mut(4 * width)) {
+            let row_bytes = Values::<P>::BYTES * width;
+            let mut staging = device.host_buffer(height * row_bytes, Transfer::Upload, Default::default())?;
+            let rows_at_a_time = (CHUNK_BYTES / row_bytes).max(1);
+            parallel::chunks(&mut staging[..], rows_at_a_time * row_bytes, &|chunk, bytes| {
+                for (row, bytes) in (chunk * rows_at_a_time..height).zip(bytes.chunks_exact_mut(row_bytes)) {
                     matrix.row_slice(row).into_iter().for_each(|row| Values::<P>::encode(&row, bytes));
                 }
             });
@@ -184,11 +186,6 @@ impl<P: DeviceValue, Perm, const WIDTH: usize, const RATE: usize, const DIGEST: 
             .field("min_elements", &self.min_elements)
             .finish_non_exhaustive()
     }
-}
-
-/// Returns the number of nodes below a layer of a tree of `height` leaves.
-fn start(height: usize, layer: u32) -> usize {
-    2 * height - ((2 * height) >> layer)
 }
 
 /// The rows of all matrices that belong to an index below `height`.
@@ -241,7 +238,7 @@ where
                 let nodes: &[[P; DIGEST]] = nodes.as_chunks().0;
                 let height = nodes.len().div_ceil(2);
                 let layers = height.ilog2().saturating_sub(self.host.cap_height() as u32);
-                let sibling = |layer| nodes[start(height, layer) + ((index >> layer) ^ 1)];
+                let sibling = |layer| nodes[layer_start(height, layer) + ((index >> layer) ^ 1)];
                 (rows(matrices, height, index), (0..layers).map(sibling).collect())
             }
         };
@@ -284,7 +281,7 @@ where
         known.dedup();
         let mut sibling_hashes = Vec::new();
         for layer in 0..height.ilog2().saturating_sub(self.host.cap_height() as u32) {
-            let layer = &nodes[start(height, layer)..];
+            let layer = &nodes[layer_start(height, layer)..];
             let missing = known.iter().map(|node| node ^ 1).filter(|node| known.binary_search(node).is_err());
             sibling_hashes.extend(missing.map(|node| layer[node]));
             known.iter_mut().for_each(|node| *node >>= 1);

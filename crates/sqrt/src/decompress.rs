@@ -113,8 +113,7 @@ struct Inner<C: DeviceCurve<BaseField: RootField>> {
 impl<C: DeviceCurve<BaseField: RootField>> Inner<C> {
     /// Multiples that are kept between launches for `len` points, if the subgroup's scalar takes several.
     fn kept(&self, len: usize) -> usize {
-        let divided = self.subgroup.as_ref().is_some_and(|subgroup| subgroup.launches(0).count() > 1);
-        if divided { len.min(self.each) } else { 0 }
+        self.subgroup.as_ref().map_or(0, |subgroup| subgroup.kept(len, self.each))
     }
 }
 
@@ -236,7 +235,7 @@ impl<C: DeviceCurve<BaseField: RootField>> Decompress<C> {
         checked_len(queue.device(), "a batch of points", len)?;
         inner.points.kernel.expect_fits(&PointsParams { len: 0 })?;
         if let Some(subgroup) = &inner.subgroup {
-            subgroup.launches(0).try_for_each(|params| subgroup.kernel.expect_fits(&params))?;
+            subgroup.expect_fits()?;
         }
         inner.ready.wait(queue)?;
         let secrecy = Secrecy::of([bytes.secrecy(), out.secrecy(), status.secrecy()]);

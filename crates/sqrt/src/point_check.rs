@@ -117,8 +117,7 @@ impl<C: DeviceCurve<BaseField: RootField>> PointCheck<C> {
 
     /// Multiples that are kept between launches.
     fn kept(&self, len: usize) -> usize {
-        let divided = self.inner.subgroup.as_ref().is_some_and(|subgroup| subgroup.launches(0).count() > 1);
-        if divided { len.min(self.inner.each) } else { 0 }
+        self.inner.subgroup.as_ref().map_or(0, |subgroup| subgroup.kept(len, self.inner.each))
     }
 
     /// Writes 0 to `status[i]` if `points[i]` is valid. Otherwise `points[i]` becomes the point at infinity, and
@@ -147,7 +146,7 @@ impl<C: DeviceCurve<BaseField: RootField>> PointCheck<C> {
         checked_len(queue.device(), "a batch of points", len)?;
         inner.on_curve.expect_fits(&OnCurveParams { len: 0 })?;
         if let Some(subgroup) = &inner.subgroup {
-            subgroup.launches(0).try_for_each(|params| subgroup.kernel.expect_fits(&params))?;
+            subgroup.expect_fits()?;
         }
         inner.ready.wait(queue)?;
         let secrecy = Secrecy::of([points.secrecy(), status.secrecy()]);

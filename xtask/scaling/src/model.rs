@@ -178,10 +178,10 @@ mod tests {
 
     #[test]
     fn more_devices_never_take_longer_where_the_problem_is_large() {
-        for link in [NVLINK, NETWORK] {
-            let times = [1, 2, 4, 8].map(|d| transform(H200, link, d, 28, Coefficients::BlockCyclic));
-            assert!(link.name != NVLINK.name || times.is_sorted_by(|a, b| a > b), "{times:?}");
-        }
+        // Over a network, two take longer than one; from there on, more take less.
+        let times = |link| [1, 2, 4, 8].map(|d| transform(H200, link, d, 28, Coefficients::BlockCyclic));
+        let (near, far) = (times(NVLINK), times(NETWORK));
+        assert!(near.is_sorted_by(|a, b| a > b) && far[1..].is_sorted_by(|a, b| a > b), "{near:?}, {far:?}");
         assert!([1, 2, 4, 8, 16].map(|d| sum(d, 26)).is_sorted_by(|a, b| a > b));
         assert!([1, 2, 4, 8].map(|d| zero_check(H200, d, 28)).is_sorted_by(|a, b| a > b));
     }

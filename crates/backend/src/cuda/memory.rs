@@ -264,10 +264,12 @@ impl Heap {
         if peers.contains(&device) {
             return;
         }
-        peers.push(device);
-        drop(peers);
-        if let Err(error) = self.give_access(peer) {
-            log::debug!("{} copies from {} through host memory: {error}", peer.id(), self.context.id());
+        // Whoever copies next tries again after an error.
+        match self.give_access(peer) {
+            Ok(()) => peers.push(device),
+            Err(error) => {
+                log::debug!("{} copies from {} through host memory: {error}", peer.id(), self.context.id());
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 use crate::{
+    ByteCheck, Element,
     buffer::Buffer,
     byte_pipeline::BytePipeline,
     cpu,
@@ -251,6 +252,43 @@ fn with_staging(bytes: u64) -> Device {
     let mut skewed = Skewed::new(&Device::another_cpu());
     skewed.info.limits.staging_bytes = bytes;
     skewed.device()
+}
+
+/// Words whose first byte is even.
+struct Even;
+
+impl Element for Even {
+    type Host = u8;
+
+    const BYTES: usize = 4;
+
+    fn encode(src: &[u8], dst: &mut [u8]) {
+        src.iter().zip(dst.chunks_exact_mut(4)).for_each(|(x, bytes)| bytes.fill(*x));
+    }
+
+    fn decode(src: &[u8], dst: &mut [u8]) -> Result<()> {
+        for (index, (x, bytes)) in dst.iter_mut().zip(src.chunks_exact(4)).enumerate() {
+            if bytes[0] % 2 == 1 {
+                return Err(Error::Undecodable { index: index as u64 });
+            }
+            *x = bytes[0];
+        }
+        Ok(())
+    }
+}
+
+/// In pieces of five words each, with an error in the third.
+#[test]
+fn bytes_are_uploaded_and_checked_in_pieces() {
+    let device = with_staging(20);
+    let mut bytes: Vec<u8> = (0..23u8).flat_map(|i| [2 * i; 4]).collect();
+    let secret = device.default_queue().upload_bytes::<Even>(&bytes, ByteCheck::Elements, Secrecy::Secret).unwrap();
+    assert_eq!((secret.to_vec().unwrap(), secret.secrecy()), ((0..23).map(|i| 2 * i).collect(), Secrecy::Secret));
+    bytes[4 * 13] = 1;
+    let refused = device.upload_bytes::<Even>(&bytes, ByteCheck::Elements).unwrap_err();
+    assert_eq!(refused, Error::Undecodable { index: 13 });
+    let unchecked = device.upload_bytes::<Even>(&bytes, ByteCheck::None).unwrap();
+    assert_eq!(unchecked.view(14..).unwrap().to_vec().unwrap(), (14..23).map(|i| 2 * i).collect::<Vec<u8>>());
 }
 
 /// Directly, and through host memory in one piece and in several.

@@ -68,19 +68,18 @@ impl Queue {
         self.write_encoded(buffer.as_view_mut(), len, |elements, encoded| {
             let first = elements.start;
             let bytes = &bytes[first * T::BYTES..elements.end * T::BYTES];
-            let chunk = chunk_len::<T>(elements.len()) * T::BYTES;
-            parallel::chunks(encoded, chunk, &|i, encoded| {
-                encoded.copy_from_slice(&bytes[i * chunk..][..encoded.len()]);
-            });
+            parallel::copy(bytes, encoded);
             if check == ByteCheck::None {
                 return Ok(());
             }
             // Of the copy, which is aligned, and which is what the device gets.
             if decoded.len() < elements.len() {
                 let more = elements.len() - decoded.len();
-                decoded
-                    .try_reserve_exact(more)
-                    .map_err(|_| self.no_room_to_decode(elements.len() * size_of::<T::Host>()))?;
+                decoded.try_reserve_exact(more).map_err(|_| Error::OutOfMemory {
+                    device: self.device().info().id,
+                    requested: (elements.len() * size_of::<T::Host>()) as u64,
+                    available: None,
+                })?;
                 decoded.resize(elements.len(), T::Host::default());
             }
             match decode::<T>(encoded, &mut decoded[..elements.len()]) {
@@ -89,10 +88,6 @@ impl Queue {
             }
         })?;
         Ok(buffer)
-    }
-
-    fn no_room_to_decode(&self, bytes: usize) -> Error {
-        Error::OutOfMemory { device: self.device().info().id, requested: bytes as u64, available: None }
     }
 
     /// Copies all elements of `source` to the host and returns them. This waits for earlier work of the queue, and for

@@ -18,8 +18,8 @@ use evariste::backend::{Device, Element, Error as DeviceError, Secrecy, Transfer
 use evariste::curve::AffinePoint;
 use evariste::field::{Canonical, DeviceField, Mont};
 use evariste::msm::{
-    Accumulation, Addition, Aggregation, Bases, Error, Msm, MsmConfig, MsmCurve, Precompute, Tuning, msm_host,
-    reference,
+    Accumulation, Addition, Aggregation, Bases, Error, Infinity, Msm, MsmConfig, MsmCurve, Precompute, Tuning,
+    msm_host, reference,
 };
 
 use crate::{
@@ -86,6 +86,7 @@ fn add(trials: &mut DeviceTrials<'_>) {
     trials.add("two_threads", two_threads);
     trials.add_alone("cpu-threshold", small_sums_stay_on_the_cpu);
     trials.add_alone("memory", memory);
+    trials.add("with_bases", with_bases);
     trials.add("misuse", misuse);
 }
 
@@ -468,6 +469,39 @@ fn tiny(device: &Device) -> Outcome {
     for points in [None, Some(0), Some(usize::MAX)] {
         points.into_iter().for_each(|points| Msm::<C>::set_cpu_threshold(device, points));
         expect_equal(&format!("the sum, threshold {points:?}"), &msm_host(device, &bases, &scalars)?, &expected)?;
+    }
+    Ok(())
+}
+
+/// Plans that keep the bases of a buffer, with tables and without, of secret ones, and what they refuse.
+fn with_bases(device: &Device) -> Outcome {
+    type C = curves::Short;
+    let (host, multipliers) = bases::<C>(40);
+    let expected: Projective<C> = host.iter().zip(&multipliers).map(|(base, k)| *base * k).sum();
+    let upload = |secrecy| device.upload_with::<AffinePoint<C>>(&host, secrecy);
+    let tables = MsmConfig::default().precompute(Precompute::Tables { budget: 1 << 20 });
+    for (config, secrecy) in [
+        (MsmConfig::default(), Secrecy::Public),
+        (MsmConfig::default().check(true), Secrecy::Secret),
+        (tables, Secrecy::Public),
+    ] {
+        let queue = device.queue()?;
+        let msm = Msm::with_bases(&queue, upload(secrecy)?, config)?;
+        expect_equal("the bases", &msm.len(), &host.len())?;
+        expect_equal(&format!("the sum with {config:?}"), &msm.msm(&multipliers)?, &expected)?;
+    }
+    let before = device.stats().bytes_live;
+    let msm = Msm::with_bases(device, upload(Secrecy::Public)?, MsmConfig::default())?;
+    let held = device.stats().bytes_live - before;
+    expect(&format!("{held} bytes are held: one copy"), held < 2 * msm.bytes())?;
+    let none = Msm::<C>::with_bases(device, device.alloc(0)?, MsmConfig::default())?;
+    expect_equal("the sum of nothing", &none.msm(&[])?, &Projective::zero())?;
+    let at = host.iter().position(AffineRepr::is_zero).ok_or("no base is infinite")?;
+    let refused = Msm::with_bases(device, upload(Secrecy::Public)?, MsmConfig::default().infinity(Infinity::Refused));
+    expect_equal("a base at infinity", &refused.err(), &Some(Error::AtInfinity { index: at }))?;
+    if let Some(other) = other_device(device) {
+        let refused = Msm::with_bases(device, other.upload::<AffinePoint<C>>(&host)?, MsmConfig::default()).err();
+        expect("bases elsewhere", matches!(refused, Some(Error::Device(DeviceError::WrongDevice { .. }))))?;
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use ark_std::rand::{SeedableRng, rngs::StdRng};
 use evariste::backend::{ByteCheck, Device, Element, Error as DeviceError};
 use evariste::curve::{AffinePoint, DeviceCurve};
 use evariste::field::{
-    Mont,
+    DeviceField, Mont,
     small::{BabyBear, Goldilocks},
 };
 use evariste::sqrt::{
@@ -265,6 +265,22 @@ fn checked<C: DeviceCurve<BaseField: RootField>>(device: &Device) -> Outcome {
             check.expect_valid(&mut points)?;
         }
     }
+    // p in place of each coefficient of valid points, alone and of all: (p, p) is none of infinity's forms.
+    let limbs = <C::BaseField as Field>::BasePrimeField::LIMBS;
+    let modulus = <<C::BaseField as Field>::BasePrimeField as PrimeField>::MODULUS;
+    let modulus: Vec<u32> = modulus.as_ref().iter().flat_map(|limb| [*limb as u32, (*limb >> 32) as u32]).collect();
+    let coefficients = AffinePoint::<C>::BYTES / 4 / limbs;
+    let mut words = vec![0u32; (coefficients + 1) * AffinePoint::<C>::BYTES / 4];
+    AffinePoint::<C>::encode(&vec![generator; coefficients + 1], bytemuck::cast_slice_mut(&mut words));
+    for (i, word) in words.iter_mut().enumerate() {
+        let (point, coefficient) = (i / limbs / coefficients, i / limbs % coefficients);
+        if point == coefficient || point == coefficients {
+            *word = modulus[i % limbs];
+        }
+    }
+    let mut points = device.upload_bytes::<AffinePoint<C>>(bytemuck::cast_slice(&words), ByteCheck::None)?;
+    let refused: Vec<_> = (0..=coefficients).map(|i| (i, PointError::NotCanonical)).collect();
+    expect_same("coefficients of p", &curve.invalid(&mut points)?, &refused)?;
     let mut points = device.zeros::<AffinePoint<C>>(3)?;
     let short = curve.check(&mut points, &mut device.zeros::<u32>(2)?).err();
     let length = DeviceError::Length { what: "the statuses", expected: 3, actual: 2 };

@@ -2,7 +2,7 @@
 
 use std::array;
 
-use evariste_backend::parallel;
+use evariste_backend::{author::Wiped, parallel};
 use evariste_field::{
     DevicePrimeField,
     words::{MAX_LANES, WordField, WordJob, Words},
@@ -353,28 +353,27 @@ impl<F: WordField, const W: usize> Permutation<'_, F, W> {
 /// Over other fields.
 fn one_by_one<F: DevicePrimeField>(shape: Shape, rounds: [usize; 2], constants: &[u32], work: Work<'_>) {
     let Shape { width, alpha, rate, digest } = shape;
-    let load = |limbs: &[u32]| limbs.chunks_exact(F::LIMBS).map(F::load).collect::<Vec<F>>();
     let [end, diagonal, ones] = places(width, rounds);
-    let mut all = load(constants);
-    let partial = all.split_off(ones);
-    let diagonal_values = all.split_off(diagonal);
-    let terminal = all.split_off(end);
-    let parameters =
-        Poseidon2Parameters { width, alpha, initial: all, partial, terminal, diagonal: diagonal_values, rate, digest };
+    let mut initial: Vec<F> = constants.chunks_exact(F::LIMBS).map(F::load).collect();
+    let partial = initial.split_off(ones);
+    let (diagonal, terminal) = (initial.split_off(diagonal), initial.split_off(end));
+    let parameters = Poseidon2Parameters { width, alpha, initial, partial, terminal, diagonal, rate, digest };
     let (keeps_states, Work { count, input, out, stride }) = (work.keeps_states(), work);
+    let mut state = Wiped::from(vec![F::ZERO; width]);
     for i in 0..count {
-        let at = |limbs: &[u32], len: usize| load(&limbs[i * len * F::LIMBS..][..len * F::LIMBS]);
-        let mut state = match input {
-            Input::Own | Input::Rows(_, Start::Own) => at(out, width),
-            Input::Pairs(pairs) => at(pairs, 2 * digest),
-            Input::Rows(_, Start::Carried(states)) => at(states, width),
-            Input::Rows(_, Start::New) => Vec::new(),
+        let of_number = |elements: usize| i * elements * F::LIMBS..(i + 1) * elements * F::LIMBS;
+        let start: &[u32] = match input {
+            Input::Own | Input::Rows(_, Start::Own) => &out[of_number(width)],
+            Input::Pairs(pairs) => &pairs[of_number(2 * digest)],
+            Input::Rows(_, Start::Carried(states)) => &states[of_number(width)],
+            Input::Rows(_, Start::New) => &[],
         };
-        state.resize(width, F::ZERO);
+        state.fill(F::ZERO);
+        state.iter_mut().zip(start.chunks_exact(F::LIMBS)).for_each(|(x, limbs)| *x = F::load(limbs));
         match input {
             Input::Rows(Rows { values, columns, pitch, mut position, is_last }, _) => {
-                for x in load(&values[i * pitch * F::LIMBS..][..columns * F::LIMBS]) {
-                    state[position] = x;
+                for limbs in values[i * pitch * F::LIMBS..][..columns * F::LIMBS].chunks_exact(F::LIMBS) {
+                    state[position] = F::load(limbs);
                     position += 1;
                     if position == rate {
                         reference::permute(&parameters, &mut state);

@@ -2,7 +2,7 @@
 
 use evariste_backend::{constants, params};
 
-/// Threads of a workgroup: a state takes some 60 registers of a thread.
+/// Threads of a workgroup: a state takes 40 to 66 registers of a thread.
 pub(super) const THREADS: u32 = 128;
 
 params! {

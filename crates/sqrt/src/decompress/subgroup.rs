@@ -71,6 +71,16 @@ impl<C: DeviceCurve<BaseField: RootField>> Subgroup<C> {
         })
     }
 
+    /// Multiples that are kept between launches for `len` points in launches of `each`, if the scalar takes several.
+    pub(crate) fn kept(&self, len: usize, each: usize) -> usize {
+        if self.launches(0).count() > 1 { len.min(each) } else { 0 }
+    }
+
+    /// Refuses a device that has not enough loop iterations for some digits.
+    pub(crate) fn expect_fits(&self) -> Result<()> {
+        Ok(self.launches(0).try_for_each(|params| self.kernel.expect_fits(&params))?)
+    }
+
     /// Checks points whose status is 0. There is a multiple in `sums` for each if one launch does not do all digits.
     pub(crate) fn run(
         &self,

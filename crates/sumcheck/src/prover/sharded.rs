@@ -147,7 +147,7 @@ impl<E: DeviceField, T: DeviceField> ShardedSumcheck<E, T> {
         own: Option<&[E]>,
         mut next: impl FnMut(&[Wiped<E>]) -> E,
     ) -> Result<Vec<Wiped<E>>> {
-        let outputs: Vec<Result<ProverOutput<E>>> = thread::scope(|scope| {
+        let (mut outputs, failed) = thread::scope(|scope| {
             let start = |(place, plan): (usize, &'_ Sumcheck<E, T>)| {
                 let ((sent, messages), (challenges, received)) = (channel(), channel());
                 let plan = plan.on(&plan.queue);
@@ -155,7 +155,9 @@ impl<E: DeviceField, T: DeviceField> ShardedSumcheck<E, T> {
                     let claim = part_of_claim(claim, own.is_some(), place);
                     let mut relay = Relay { message: Wiped::default(), sent, received };
                     let tables = TablePlace::Given(of_place(tables, place));
-                    plan.rounds(part, part.num_vars(), tables, claim, own.map(<[E]>::to_vec), &mut relay)
+                    let output =
+                        plan.rounds(part, part.num_vars(), tables, claim, own.map(<[E]>::to_vec), &mut relay)?;
+                    Ok(Wiped::from(output.proof.values))
                 };
                 (scope.spawn(work), messages, challenges)
             };
@@ -167,19 +169,32 @@ impl<E: DeviceField, T: DeviceField> ShardedSumcheck<E, T> {
                 messages.push(of_place);
                 challenges.push(to_place);
             }
+            let mut failed = None;
             for _ in 0..part.num_vars() {
-                let round = messages.iter().map(Receiver::recv).collect::<Result<Vec<_>, _>>();
+                let mut round = Vec::with_capacity(messages.len());
+                for (place, messages) in messages.iter().enumerate() {
+                    match messages.recv() {
+                        Ok(message) => round.push(message),
+                        Err(_) => failed = failed.or(Some(place)),
+                    }
+                }
                 // A place has failed, and the others go on alone to their end.
-                let Ok(round) = round else { break };
+                if failed.is_some() {
+                    break;
+                }
                 let challenge = next(&round);
                 challenges.iter().for_each(|place| _ = place.send(challenge));
             }
             drop((messages, challenges));
             let end = |done: thread::Result<_>| done.unwrap_or_else(|panicked| panic::resume_unwind(panicked));
-            threads.into_iter().map(|thread| end(thread.join())).collect()
+            let outputs: Vec<Result<Wiped<E>>> = threads.into_iter().map(|thread| end(thread.join())).collect();
+            (outputs, failed)
         });
-        let outputs = outputs.into_iter().collect::<Result<Vec<_>>>()?;
-        Ok(outputs.into_iter().map(|output| Wiped::from(output.proof.values)).collect())
+        // The error of the place that failed first: without a challenge, others may end with one of their own.
+        if let Some(place) = failed {
+            outputs.swap(0, place);
+        }
+        outputs.into_iter().collect()
     }
 
     /// Refuses another expression, and tables that are none of the statement's on these devices.
