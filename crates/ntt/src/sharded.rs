@@ -341,12 +341,14 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
         exchange: impl FnOnce(&Buffer<Mont<F>>, &mut Buffer<Mont<F>>, &Rows) -> Result<()>,
     ) -> Result<()> {
         self.expect_part(part)?;
-        let places = 0..self.plan.count;
-        let mut exchange = once(exchange, |steps: &Steps<F>| Rows {
-            sent: places.clone().map(|to| steps.residue(to, self.output)).collect(),
-            received: places.clone().collect(),
-        });
-        self.forward_by(slice::from_mut(part), &mut exchange)
+        let (places, mut exchange) = (0..self.plan.count, Some(exchange));
+        self.forward_by(slice::from_mut(part), &mut |steps, from, to, _| {
+            let rows = Rows {
+                sent: places.clone().map(|to| steps.residue(to, self.output)).collect(),
+                received: places.clone().collect(),
+            };
+            once(&mut exchange, from, to, &rows)
+        })
     }
 
     /// Does the part of [`ShardedTransform::inverse`] of the place of a plan from [`ShardedNtt::part`], as
@@ -360,12 +362,14 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
         exchange: impl FnOnce(&Buffer<Mont<F>>, &mut Buffer<Mont<F>>, &Rows) -> Result<()>,
     ) -> Result<()> {
         self.expect_part(part)?;
-        let places = 0..self.plan.count;
-        let mut exchange = once(exchange, |steps: &Steps<F>| Rows {
-            sent: places.clone().collect(),
-            received: places.clone().map(|from| steps.residue(from, self.input)).collect(),
-        });
-        self.inverse_by(slice::from_mut(part), &mut exchange)
+        let (places, mut exchange) = (0..self.plan.count, Some(exchange));
+        self.inverse_by(slice::from_mut(part), &mut |steps, from, to, _| {
+            let rows = Rows {
+                sent: places.clone().collect(),
+                received: places.clone().map(|from| steps.residue(from, self.input)).collect(),
+            };
+            once(&mut exchange, from, to, &rows)
+        })
     }
 
     /// The steps of a forward transform on the parts of these places.
@@ -653,13 +657,14 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
     }
 }
 
-/// An exchange of the rows of one place, which the caller does.
+/// Does the exchange of the rows of one place, which is the caller's.
 fn once<F: DeviceField>(
-    exchange: impl FnOnce(&Buffer<Mont<F>>, &mut Buffer<Mont<F>>, &Rows) -> Result<()>,
-    rows: impl Fn(&Steps<F>) -> Rows,
-) -> impl FnMut(&Steps<F>, &[Buffer<Mont<F>>], &mut [Buffer<Mont<F>>], Range<usize>) -> Result<()> {
-    let mut exchange = Some(exchange);
-    move |steps, from, to, _| exchange.take().map_or(Ok(()), |exchange| exchange(&from[0], &mut to[0], &rows(steps)))
+    exchange: &mut Option<impl FnOnce(&Buffer<Mont<F>>, &mut Buffer<Mont<F>>, &Rows) -> Result<()>>,
+    from: &[Buffer<Mont<F>>],
+    to: &mut [Buffer<Mont<F>>],
+    rows: &Rows,
+) -> Result<()> {
+    exchange.take().map_or(Ok(()), |exchange| exchange(&from[0], &mut to[0], rows))
 }
 
 /// The numbers of a transform.
