@@ -233,8 +233,10 @@ impl Probe {
         self.first(seed, LEN)
     }
 
+    /// Values of 32 bits. No two operands of an operation share one in the same place.
     pub(crate) fn keys(&self, len: usize) -> Result<Buffer<u32>, Failed> {
-        let key = |i: u32| i.wrapping_mul(2_654_435_761).wrapping_add(self.run().wrapping_mul(0x5bd1_e995));
+        let seed = (self.run() + 1000 * self.operands.borrow().len() as u32).wrapping_mul(0x5bd1_e995);
+        let key = |i: u32| i.wrapping_mul(2_654_435_761).wrapping_add(seed);
         self.operand(&(0..len as u32).map(key).collect::<Vec<_>>())
     }
 

@@ -36,7 +36,8 @@ fn add(trials: &mut DeviceTrials<'_>) {
     trials.add("poseidon2::baby-bear", poseidon2::<BabyBear, 16>);
     trials.add("poseidon2::koala-bear", poseidon2::<small::KoalaBear, 24>);
     trials.add("poseidon2::goldilocks", poseidon2::<small::Goldilocks, 12>);
-    trials.add("tree", tree);
+    // It counts reads of the device.
+    trials.add_alone("tree", tree);
     trials.add("misuse", misuse);
 }
 
