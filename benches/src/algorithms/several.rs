@@ -265,23 +265,22 @@ fn extension(session: &mut Session, name: &str, devices: &Devices, log_n: u32) {
     session.measure(case(devices, format!("baby-bear/extension-256/{name}"), log_n, rows * COLUMNS), |budget| {
         let (base, generator) = (BabyBear::from(3u8), BabyBear::GENERATOR);
         // Of each column a geometric series, by its values.
-        let plans = devices.run(|_, device| {
+        let mut plans = devices.run(|_, device| {
             let extension = LowDegreeExtension::<BabyBear>::new(device, log_n, 1)?.columns(columns);
             let mut values = device.alloc::<Mont<BabyBear>>(rows * columns)?;
             Vector::<BabyBear>::new(device).powers(base, BabyBear::ONE, &mut values)?;
             Ntt::<BabyBear>::new(device, log_n)?.transform().columns(columns).forward(&mut values)?;
             let out = device.alloc::<Mont<BabyBear>>(2 * rows * columns)?;
-            Ok::<_, Error>((extension, values, std::sync::Mutex::new(out)))
+            Ok::<_, Error>((extension, values, out))
         })?;
-        let extend = || {
-            devices.run(|place, device| {
-                let (extension, values, out) = &plans[place];
-                let mut out = out.lock().map_err(|_| Error::msg("a thread panicked"))?;
-                extension.extend_into(values, generator, Order::BitReversed, &mut *out)?;
-                Ok::<_, Error>(device.sync()?)
-            })
+        // Work that is queued needs no thread for each device.
+        let mut extend = |plans: &mut [(LowDegreeExtension<BabyBear>, _, _)]| {
+            for (extension, values, out) in plans {
+                extension.extend_into(&*values, generator, Order::BitReversed, &mut *out)?;
+            }
+            Ok(devices.sync()?)
         };
-        extend()?;
+        extend(&mut plans)?;
         let root: BabyBear = root_of_unity(log_n + 1).context("a root of unity")?;
         for place in input::places(CHECKED, rows * columns) {
             let (k, column) = (place / columns, (place % columns) as u64);
@@ -289,11 +288,10 @@ fn extension(session: &mut Session, name: &str, devices: &Devices, log_n: u32) {
             let expected = series_sum(base.pow([column]), x, rows as u64);
             let at = ntt::reverse_bits(k as u32, log_n + 1) as usize * columns + column as usize;
             for (_, _, out) in &plans {
-                let out = out.lock().map_err(|_| Error::msg("a thread panicked"))?;
                 ensure!(out.view(at..=at)?.to_vec()? == [expected], "output {place} is wrong");
             }
         }
-        let timing = budget.time(|| extend().map(drop))?;
+        let timing = budget.time(|| extend(&mut plans))?;
         Ok((timing, None, format!("closed form, {CHECKED} outputs of each device")))
     });
 }

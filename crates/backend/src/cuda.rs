@@ -24,7 +24,9 @@
 
 use std::{
     ffi::c_void,
-    fmt, ptr,
+    fmt,
+    ops::Range,
+    ptr,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -44,12 +46,12 @@ use crate::{
     host::{HostBuffer, Pending},
     info::{DeviceInfo, Stats, Transfer},
     secrecy::Secrecy,
-    span::{Span, SpanMut, expect_len},
+    span::{Span, SpanMut, expect_len, row_bytes},
     spec::KernelSpec,
 };
 use driver::{Context, call};
 use kernels::{Compiler, Kernels, Module};
-use memory::{CudaMemory, Heap, Touch, on_stream};
+use memory::{CudaMemory, DeviceCopy, Heap, Touch, on_stream};
 use staging::{CudaStaging, Flight, Staging};
 use stream::{CudaQueue, Events, Stream, Streams, Timing};
 
@@ -196,6 +198,35 @@ impl Cuda {
         }
         self.downloads.add(bytes as u64);
         Ok(Pending::new(flight.queued(&self.events)?))
+    }
+
+    /// Copies a rectangle of a matrix to the same place of another one.
+    fn copy_rectangle(
+        &self,
+        queue: &QueueHandle,
+        src: Span<'_>,
+        dst: SpanMut<'_>,
+        pitch: usize,
+        rectangle: Rectangle,
+    ) -> Result<()> {
+        let (stream, target) = (self.stream(queue)?, self.memory(dst.memory())?);
+        let source = own(src.memory().downcast_ref::<CudaMemory>(), "memory", &self.info)?;
+        let from = source.range("copy", src.at(), src.bytes())? + rectangle.start as u64;
+        let to = target.range("copy", dst.at(), dst.bytes())? + rectangle.start as u64;
+        self.context.bind()?;
+        if rectangle.width == 0 || rectangle.height == 0 {
+            return Ok(());
+        }
+        let copy = DeviceCopy { from, to, pitch, width: rectangle.width, height: rectangle.height };
+        let written = Touch::write(target, &dst);
+        if !ptr::eq(source.heap().context(), &*self.context) {
+            return on_stream(stream, &[written], || source.copy_to_peer(&copy, stream, &self.events));
+        }
+        on_stream(stream, &[written, Touch::read(source, &src)], || {
+            // SAFETY: the caller's rectangle lies in both ranges, which lie in their memory by the checks above. `dst` is
+            // the right to its range, so that they do not overlap.
+            unsafe { copy.queue(&self.context, &self.context, stream) }
+        })
     }
 }
 
@@ -447,23 +478,25 @@ impl Backend for Cuda {
 
     /// `src` may be memory of another CUDA device; queue and `dst` are of this one.
     fn copy(&self, queue: &QueueHandle, src: Span<'_>, dst: SpanMut<'_>) -> Result<()> {
-        let (stream, target, bytes) = (self.stream(queue)?, self.memory(dst.memory())?, dst.bytes());
-        let source = own(src.memory().downcast_ref::<CudaMemory>(), "memory", &self.info)?;
-        let from = source.range("copy", src.at(), src.bytes())?;
-        let to = target.range("copy", dst.at(), bytes)?;
-        expect_len("the source of a copy, in bytes", bytes, src.bytes())?;
-        self.context.bind()?;
-        if bytes == 0 {
-            return Ok(());
-        }
-        let written = Touch::write(target, &dst);
-        if !ptr::eq(source.heap().context(), &*self.context) {
-            return on_stream(stream, &[written], || source.copy_to_peer(from, to, bytes, stream, &self.events));
-        }
-        on_stream(stream, &[written, Touch::read(source, &src)], || {
-            // SAFETY: both ranges lie in their memory by the checks above, and `dst` is the right to its range, so that
-            // they do not overlap.
-            unsafe { call!(self.context, cuMemcpyDtoDAsync_v2(to, from, bytes as usize, stream.raw())) }
+        expect_len("the source of a copy, in bytes", dst.bytes(), src.bytes())?;
+        let width = src.bytes() as usize;
+        self.copy_rectangle(queue, src, dst, width, Rectangle { start: 0, width, height: 1 })
+    }
+
+    fn copy_columns(
+        &self,
+        queue: &QueueHandle,
+        src: Span<'_>,
+        mut dst: SpanMut<'_>,
+        rows: usize,
+        columns: Range<u64>,
+    ) -> Result<()> {
+        let pitch = row_bytes(&src, &dst, rows, &columns)? as usize;
+        let (start, width) = (columns.start as usize, (columns.end - columns.start) as usize);
+        let (copies, height) = if pitch > self.max_pitch { (rows, 1) } else { (1, rows) };
+        (0..copies).try_for_each(|copy| {
+            let rectangle = Rectangle { start: start + copy * pitch, width, height };
+            self.copy_rectangle(queue, src, dst.reborrow(), pitch, rectangle)
         })
     }
 

@@ -95,7 +95,8 @@ impl Devices {
     }
 
     /// Calls `work` for each place at once, each on a thread of its own, and returns the results by place. Use it for
-    /// work that is independent: batches, and columns of a matrix.
+    /// work that is independent and waits for results: sums, proofs, roots. Calls that only queue work, such as
+    /// transforms, need no threads: give each device its part, and then call [`Devices::sync`].
     ///
     /// # Errors
     /// The error of the first place that fails, when all have ended.

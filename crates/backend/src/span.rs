@@ -1,5 +1,7 @@
 //! Ranges of an allocation, as backends get them.
 
+use std::ops::Range;
+
 use crate::{
     error::{Error, Result},
     handles::Memory,
@@ -65,6 +67,17 @@ impl<'a> Span<'a> {
     /// Returns whether the range is the whole allocation.
     pub fn is_whole(&self) -> bool {
         self.bytes == self.memory.bytes()
+    }
+
+    /// Returns `bytes` bytes from byte `at` of the range on.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if they leave the range.
+    pub fn part(&self, at: u64, bytes: u64) -> Result<Self> {
+        match at.checked_add(bytes) {
+            Some(end) if end <= self.bytes => Ok(Self { at: self.at + at, bytes, ..*self }),
+            _ => Err(Error::OutOfRange { what: "a part of a range", offset: at, count: bytes, len: self.bytes }),
+        }
     }
 }
 
@@ -200,6 +213,22 @@ impl<'a> From<&'a mut Memory> for SpanMut<'a> {
 /// Returns an error unless both ends of a transfer have the same length. `what` names the argument.
 pub(crate) fn expect_len(what: &'static str, expected: u64, actual: u64) -> Result<()> {
     if expected == actual { Ok(()) } else { Err(Error::Length { what, expected, actual }) }
+}
+
+/// The bytes of a row of two matrices of equal shape, of which `columns` are copied.
+pub(crate) fn row_bytes(src: &Span<'_>, dst: &SpanMut<'_>, rows: usize, columns: &Range<u64>) -> Result<u64> {
+    expect_len("the source of a copy, in bytes", dst.bytes(), src.bytes())?;
+    let rows = rows.max(1) as u64;
+    if !src.bytes().is_multiple_of(rows) {
+        let expected = src.bytes().next_multiple_of(rows);
+        return Err(Error::Length { what: "a matrix of whole rows, in bytes", expected, actual: src.bytes() });
+    }
+    let pitch = src.bytes() / rows;
+    if columns.start > columns.end || columns.end > pitch {
+        let count = columns.end.saturating_sub(columns.start);
+        return Err(Error::OutOfRange { what: "columns of a row, in bytes", offset: columns.start, count, len: pitch });
+    }
+    Ok(pitch)
 }
 
 fn expect_range(memory: &Memory, offset: u64, count: u64) -> Result<()> {

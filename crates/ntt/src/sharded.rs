@@ -24,9 +24,12 @@
 //! to be small, the outer transform is one on the coset of g·w_n^(k₁): then it brings the twiddles.
 //!
 //! **Overlap.** Of coefficients in natural order, the inner sums are queued in pieces of columns b. A piece is copied
-//! while the next one is transformed.
+//! while the next one is transformed. Where received rows are in the order of b and the outer transform has several
+//! passes, the exchange takes longer than the inner sums: its pieces are then the columns that the first of these passes
+//! works on, and the pass transforms a piece while the next one is copied.
 //!
-//! The inverse does the same steps backwards.
+//! The inverse does the same steps backwards. Its exchange overlaps the inner sums alone: the last pass of the outer
+//! transform loads from the memory that the exchange would store to.
 
 use std::{fmt, ops::Range, slice};
 
@@ -52,6 +55,9 @@ const PIECES: usize = 8;
 
 /// Least bytes of a copy of a piece. Links between GPUs reach half of their rate with some megabytes.
 const PIECE_BYTES: usize = 4 << 20;
+
+/// Least bytes side by side of a copy of several rows.
+const ROW_BYTES: u64 = 64 << 10;
 
 /// A plan for transforms of n = 2^`log_n` elements that are divided among a power of two of devices.
 ///
@@ -91,6 +97,7 @@ pub struct ShardedNtt<F: DeviceField> {
     /// Whether twiddles between the inner and the outer sums are stored.
     is_stored: bool,
     piece_bytes: usize,
+    row_bytes: u64,
 }
 
 /// What a place has.
@@ -126,9 +133,23 @@ pub struct Rows {
     pub received: Vec<usize>,
 }
 
-/// What copies columns of rows from each place's memory to the others'.
-type Exchange<'a, F> =
-    &'a mut dyn FnMut(&Steps<F>, &[Buffer<Mont<F>>], &mut [Buffer<Mont<F>>], Range<usize>) -> Result<()>;
+/// Elements of each row of a matrix that is exchanged: of each run of `period` elements, those in `columns`.
+#[derive(Clone, Debug)]
+struct Block {
+    columns: Range<usize>,
+    period: usize,
+}
+
+impl Block {
+    /// Part `piece` of `pieces` parts of equal width.
+    fn new(period: usize, piece: usize, pieces: usize) -> Self {
+        let share = period / pieces;
+        Self { columns: piece * share..(piece + 1) * share, period }
+    }
+}
+
+/// What copies blocks of rows from each place's memory to the others'.
+type Exchange<'a, F> = &'a mut dyn FnMut(&Steps<F>, &[Buffer<Mont<F>>], &mut [Buffer<Mont<F>>], Block) -> Result<()>;
 
 impl<F: DeviceField + FftField> ShardedNtt<F> {
     /// Makes a plan for 2^`log_n` elements, with tables and kernels on each device.
@@ -153,7 +174,7 @@ impl<F: DeviceField + FftField> ShardedNtt<F> {
         let places = devices.run(|_, device| Place::new(device, log_devices, log_local, config))?;
         let (is_stored, count) = (is_stored::<F>(devices, log_local, config)?, devices.len());
         let devices = devices.clone();
-        Ok(Self { devices, log_n, places, first: 0, count, is_stored, piece_bytes: PIECE_BYTES })
+        Ok(Self { devices, log_n, places, first: 0, count, is_stored, piece_bytes: PIECE_BYTES, row_bytes: ROW_BYTES })
     }
 
     /// Makes the plan of place number `at` of `count`, where other processes have the others. It takes
@@ -171,7 +192,7 @@ impl<F: DeviceField + FftField> ShardedNtt<F> {
         let log_count = log_places::<F>(count, log_n)?;
         let places = vec![Place::new(device, log_count, log_n - log_count, config)?];
         let (devices, is_stored) = (device.into(), false);
-        Ok(Self { devices, log_n, places, first: at, count, is_stored, piece_bytes: PIECE_BYTES })
+        Ok(Self { devices, log_n, places, first: at, count, is_stored, piece_bytes: PIECE_BYTES, row_bytes: ROW_BYTES })
     }
 
     /// Returns the bytes of device memory that a plan and a call take on each device beside the data, by place: tables
@@ -320,8 +341,8 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
         let coefficients = self.coefficients(self.input);
         self.check(x, coefficients)?;
         let places = &self.plan.places;
-        self.forward_by(x.parts_mut(), &mut |steps, from, to, columns| {
-            steps.exchange(places, from, to, columns, |from, to| (steps.residue(to, self.output), from))
+        self.forward_by(x.parts_mut(), &mut |steps, from, to, block| {
+            steps.exchange(places, from, to, &block, |from, to| (steps.residue(to, self.output), from))
         })?;
         x.assume_distribution(distribution(self.output));
         Ok(())
@@ -383,12 +404,19 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
                 place.vector.transpose(part, steps.columns, &mut *sent)?;
                 self.twiddle(&steps, at, Direction::Forward, sent.as_view_mut(), 0..steps.columns)?;
             }
-            exchange(&steps, &received, parts, 0..steps.columns)?;
+            exchange(&steps, &received, parts, steps.piece(0, 1))?;
         } else {
             let runs = self.runs(&steps, parts, Direction::Forward)?;
+            if coefficients == Distribution::BlockCyclic && self.plan.count == self.plan.places.len() {
+                let outer = self.outer_runs(&steps, parts)?;
+                let pieces = self.outer_pieces(&outer, parts);
+                if pieces > 1 {
+                    return self.forward_overlapped(&steps, &runs, &outer, pieces, [parts, &mut received], exchange);
+                }
+            }
             let pieces = self.pieces(&steps, &runs, parts);
             for piece in 0..pieces {
-                let columns = steps.piece(piece, pieces);
+                let block = steps.piece(piece, pieces);
                 for ((at, run), part) in runs.iter().enumerate().zip(&mut *parts) {
                     let (len, data) = (part.len(), part.as_view_mut());
                     let mut data = match piece {
@@ -402,9 +430,9 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
                         let data = data.reborrow();
                         run.launch_piece(piece, pieces, len, PassBuffers { source: None, data, scratch: None })?;
                     }
-                    self.twiddle(&steps, at, Direction::Forward, data, columns.clone())?;
+                    self.twiddle(&steps, at, Direction::Forward, data, block.columns.clone())?;
                 }
-                exchange(&steps, parts, &mut received, columns)?;
+                exchange(&steps, parts, &mut received, block)?;
             }
             for ((place, part), received) in places.iter().zip(&mut *parts).zip(&mut received) {
                 match coefficients {
@@ -417,6 +445,81 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
         self.local(&steps, parts, &mut received, self.output, Direction::Forward)
     }
 
+    /// The steps of a forward transform of block-cyclic coefficients whose exchange is overlapped with the first pass of
+    /// the outer transforms.
+    fn forward_overlapped(
+        &self,
+        steps: &Steps<F>,
+        inner: &[Option<Run<'_, F>>],
+        outer: &[Run<'_, F>],
+        pieces: usize,
+        [parts, received]: [&mut [Buffer<Mont<F>>]; 2],
+        exchange: Exchange<'_, F>,
+    ) -> Result<()> {
+        let places = &self.plan.places;
+        for ((at, run), part) in inner.iter().enumerate().zip(&mut *parts) {
+            if let Some(run) = run {
+                let (len, data) = (part.len(), part.as_view_mut());
+                run.launch_all(len, PassBuffers { source: None, data, scratch: None })?;
+            }
+            self.twiddle(steps, at, Direction::Forward, part.as_view_mut(), 0..steps.columns)?;
+        }
+        // All before the first outer pass: a copy comes behind all that its source's device has been given for it.
+        let blocks = |run: &Run<'_, F>, part: &Buffer<Mont<F>>| part.len() / run.first_rows();
+        let mut arrived = Vec::with_capacity(pieces);
+        for piece in 0..pieces {
+            exchange(steps, parts, received, Block::new(blocks(&outer[0], &parts[0]), piece, pieces))?;
+            arrived.push(places.iter().map(|place| place.transfers.record()).collect::<Result<Vec<Event>, _>>()?);
+        }
+        for (piece, arrived) in arrived.iter().enumerate() {
+            for ((at, run), (part, received)) in outer.iter().enumerate().zip(parts.iter_mut().zip(&mut *received)) {
+                places[at].compute.wait_for(&arrived[at])?;
+                let len = part.len();
+                // SAFETY: the columns of this piece have arrived at the event. Other pieces are other columns, and all
+                // other work on the memory comes behind this pass on its queue.
+                let data = unsafe { received.as_view_mut().assume_ordered() };
+                let buffers = match run.needs_scratch() {
+                    true => PassBuffers { source: None, data: part.as_view_mut(), scratch: Some(data) },
+                    false => PassBuffers { source: None, data, scratch: None },
+                };
+                run.launch_first(piece, pieces, len, buffers)?;
+            }
+        }
+        for (run, (part, received)) in outer.iter().zip(parts.iter_mut().zip(received)) {
+            if !run.needs_scratch() {
+                std::mem::swap(part, received);
+            }
+            let (len, scratch) = (part.len(), Some(received.as_view_mut()));
+            run.launch_others(len, PassBuffers { source: None, data: part.as_view_mut(), scratch })?;
+        }
+        Ok(())
+    }
+
+    /// The outer transforms of each place, of received rows. None if they have nothing to do.
+    fn outer_runs(&self, steps: &Steps<F>, parts: &[Buffer<Mont<F>>]) -> Result<Vec<Run<'_, F>>> {
+        let runs = self.plan.places.iter().zip(parts).enumerate().map(|(at, (place, part))| {
+            let transform = steps.local(place, self.plan.first + at, self.output);
+            transform.input(self.input).output(self.output).ready_in_scratch(part.as_view(), Direction::Forward)
+        });
+        let runs = runs.collect::<Result<Option<Vec<_>>>>()?;
+        Ok(runs.unwrap_or_default())
+    }
+
+    /// In how many pieces the exchange and the first pass of the outer transforms are overlapped. 1 if they are not.
+    fn outer_pieces(&self, runs: &[Run<'_, F>], parts: &[Buffer<Mont<F>>]) -> usize {
+        let Some(rows) = runs.first().map(Run::first_rows) else { return 1 };
+        // Each row that is received is whole rows of that matrix, and all places exchange the same blocks.
+        if rows < self.plan.count || runs.iter().any(|run| run.first_rows() != rows) {
+            return 1;
+        }
+        let of_place = |(run, part): (&Run<'_, F>, &Buffer<Mont<F>>)| {
+            let (row_bytes, copy_bytes) = (part.bytes() / rows as u64, part.bytes() / self.plan.count as u64);
+            let most = (row_bytes / self.plan.row_bytes).min(copy_bytes / self.plan.piece_bytes as u64);
+            run.first_pieces(part.len(), most.clamp(1, PIECES as u64) as usize)
+        };
+        runs.iter().zip(parts).map(of_place).min().unwrap_or(1)
+    }
+
     /// Interpolates: the inverse of [`ShardedTransform::forward`] with the orders exchanged.
     ///
     /// # Errors
@@ -424,8 +527,8 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
     pub fn inverse(&self, x: &mut Sharded<Mont<F>>) -> Result<()> {
         self.check(x, distribution(self.input))?;
         let places = &self.plan.places;
-        self.inverse_by(x.parts_mut(), &mut |steps, from, to, columns| {
-            steps.exchange(places, from, to, columns, |from, to| (to, steps.residue(from, self.input)))
+        self.inverse_by(x.parts_mut(), &mut |steps, from, to, block| {
+            steps.exchange(places, from, to, &block, |from, to| (to, steps.residue(from, self.input)))
         })?;
         x.assume_distribution(self.coefficients(self.output));
         Ok(())
@@ -438,7 +541,7 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
         let mut received = self.memory(parts)?;
         self.local(&steps, parts, &mut received, self.input, Direction::Inverse)?;
         if self.output == Order::BitReversed {
-            exchange(&steps, parts, &mut received, 0..steps.columns)?;
+            exchange(&steps, parts, &mut received, steps.piece(0, 1))?;
             for ((at, place), (part, received)) in places.iter().enumerate().zip(parts.iter_mut().zip(&mut received)) {
                 self.twiddle(&steps, at, Direction::Inverse, received.as_view_mut(), 0..steps.columns)?;
                 place.vector.transpose(&*received, steps.rows, &mut *part)?;
@@ -460,14 +563,14 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
                 arrived.push(places.iter().map(|place| place.transfers.record()).collect::<Result<Vec<Event>, _>>()?);
             }
             for (piece, arrived) in arrived.iter().enumerate() {
-                let columns = steps.piece(piece, pieces);
+                let block = steps.piece(piece, pieces);
                 for ((at, run), part) in runs.iter().enumerate().zip(&mut *parts) {
                     places[at].compute.wait_for(&arrived[at])?;
                     let len = part.len();
                     // SAFETY: the columns of this piece have arrived at the event. All other work on the memory was
                     // given to this queue before, or touches other columns.
                     let mut data = unsafe { part.as_view_mut().assume_ordered() };
-                    self.twiddle(&steps, at, Direction::Inverse, data.reborrow(), columns.clone())?;
+                    self.twiddle(&steps, at, Direction::Inverse, data.reborrow(), block.columns.clone())?;
                     if let Some(run) = run {
                         run.launch_piece(piece, pieces, len, PassBuffers { source: None, data, scratch: None })?;
                     }
@@ -695,10 +798,9 @@ impl<F: DeviceField + FftField> Steps<F> {
         place.local.coset(self.generator * self.root.pow([residue as u64]))
     }
 
-    /// The columns of a piece.
-    fn piece(&self, piece: usize, pieces: usize) -> Range<usize> {
-        let share = self.columns / pieces;
-        piece * share..(piece + 1) * share
+    /// A piece of neighbouring columns.
+    fn piece(&self, piece: usize, pieces: usize) -> Block {
+        Block::new(self.columns, piece, pieces)
     }
 
     /// The residue class modulo the number of places that the place number `at` has of data in this order.
@@ -709,23 +811,25 @@ impl<F: DeviceField + FftField> Steps<F> {
         }
     }
 
-    /// Copies some columns of a row of each place to each place. `rows` gives the row that the first place sends to the
+    /// Copies a block of a row of each place to each place. `rows` gives the row that the first place sends to the
     /// second, and the row that it is there.
     fn exchange(
         &self,
         places: &[Place<F>],
         from: &[Buffer<Mont<F>>],
         to: &mut [Buffer<Mont<F>>],
-        columns: Range<usize>,
+        block: &Block,
         rows: impl Fn(usize, usize) -> (usize, usize),
     ) -> Result<()> {
-        let run = |row: usize| row * self.columns + columns.start..row * self.columns + columns.end;
+        let run = |row: usize| row * self.columns..(row + 1) * self.columns;
+        let runs = self.columns / block.period;
         // Places take turns, so that no two of them read from the same one.
         for turn in 0..from.len() {
             for ((target, memory), place) in to.iter_mut().enumerate().zip(places) {
                 let source = (target + turn) % from.len();
                 let (sent, received) = rows(source, target);
-                place.transfers.receive(from[source].view(run(sent))?, memory.view_mut(run(received))?)?;
+                let (sent, received) = (from[source].view(run(sent))?, memory.view_mut(run(received))?);
+                place.transfers.receive_columns(sent, received, runs, block.columns.clone())?;
             }
         }
         Ok(())
@@ -757,7 +861,7 @@ mod tests {
         let coefficients: Vec<F> = (0..1 << log_n).map(|_| F::rand(&mut rng)).collect();
         let mut ntt = ShardedNtt::<F>::with_config(devices, log_n, config).unwrap();
         // In as many pieces as there may be.
-        ntt.piece_bytes = 1;
+        (ntt.piece_bytes, ntt.row_bytes) = (1, 1);
         let inputs = [
             (Order::Natural, Distribution::Cyclic),
             (Order::Natural, Distribution::BlockCyclic),
@@ -798,6 +902,31 @@ mod tests {
         check::<BabyBear>(&group(4), 10, NttConfig::default());
         // Three devices in turn.
         check::<BabyBear>(&group(3).over(4).unwrap(), 6, NttConfig::default());
+    }
+
+    /// Of sizes whose outer transforms take several passes, beside transforms of one device.
+    #[test]
+    fn an_exchange_overlaps_the_first_outer_pass() {
+        const LOG_N: u32 = 16;
+        let mut rng = ark_std::test_rng();
+        let coefficients: Vec<Fr> = (0..1 << LOG_N).map(|_| ark_ff::UniformRand::rand(&mut rng)).collect();
+        let alone = Ntt::<Fr>::new(&Device::cpu(), LOG_N).unwrap();
+        for (places, generator) in [(2, Fr::from(1)), (4, Fr::GENERATOR)] {
+            let devices = group(places);
+            let mut ntt = ShardedNtt::<Fr>::new(&devices, LOG_N).unwrap();
+            (ntt.piece_bytes, ntt.row_bytes) = (1, 1);
+            for output in ORDERS {
+                let mut expected = Device::cpu().upload::<Mont<Fr>>(&coefficients).unwrap();
+                alone.coset(generator).output(output).forward(&mut expected).unwrap();
+                let mut x = Sharded::upload(&devices, &coefficients, Distribution::BlockCyclic).unwrap();
+                let transform = ntt.coset(generator).block_cyclic().output(output);
+                let steps = transform.steps(Distribution::BlockCyclic).unwrap();
+                let outer = transform.outer_runs(&steps, x.parts()).unwrap();
+                assert!(transform.outer_pieces(&outer, x.parts()) > 1, "{places} places to {output:?}");
+                transform.forward(&mut x).unwrap();
+                assert!(x.to_vec().unwrap() == expected.to_vec().unwrap(), "{places} places to {output:?}");
+            }
+        }
     }
 
     /// Places that are plans of their own: an exchange through the host, as other processes would do.

@@ -385,6 +385,24 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         direction: Direction,
         elsewhere: Option<u32>,
     ) -> Result<Option<Run<'a, F>>> {
+        let start = if elsewhere.is_some() { BufferRole::Source } else { BufferRole::Data };
+        self.ready_from(start, data, direction, elsewhere.unwrap_or(0))
+    }
+
+    /// Makes a transform ready whose input lies in the scratch memory, if it needs any, and otherwise in the data. The
+    /// first pass stores where it loads.
+    pub(crate) fn ready_in_scratch(&self, data: View<'_, Mont<F>>, direction: Direction) -> Result<Option<Run<'a, F>>> {
+        let is_scratch = self.plan.shared.layout.needs_scratch(self.input, self.output);
+        self.ready_from(if is_scratch { BufferRole::Scratch } else { BufferRole::Data }, data, direction, 0)
+    }
+
+    fn ready_from(
+        &self,
+        start: BufferRole,
+        data: View<'_, Mont<F>>,
+        direction: Direction,
+        log_apart: u32,
+    ) -> Result<Option<Run<'a, F>>> {
         let (plan, queue) = (self.plan, self.queue);
         // Before powers of a coset are computed.
         queue.expect_device(plan.device())?;
@@ -400,7 +418,6 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         let plan = plan.of_columns(columns)?;
         let layout = &plan.shared.layout;
         let orders = (self.input, self.output);
-        let start = if elsewhere.is_some() { BufferRole::Source } else { BufferRole::Data };
         let domain = self.domain();
         let mut passes = layout.passes(orders, Batch::of(columns), start);
         layout.scale(&mut passes, orders, direction, domain);
@@ -419,7 +436,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         twiddles.ready.wait(queue)?;
         coset.iter().try_for_each(|coset| coset.ready.wait(queue))?;
         let scratch = layout.needs_scratch(self.input, self.output);
-        let result_stride = layout.log_n + elsewhere.unwrap_or(0);
+        let result_stride = layout.log_n + log_apart;
         Ok(Some(Run {
             plan,
             layout,
@@ -521,13 +538,51 @@ impl<F: DeviceField + FftField> Run<'_, F> {
         piece: usize,
         pieces: usize,
         len: usize,
-        mut buffers: PassBuffers<'_, F>,
+        buffers: PassBuffers<'_, F>,
     ) -> Result<()> {
         if pieces == 1 {
             return self.launch_all(len, buffers);
         }
+        self.launch_first(piece, pieces, len, buffers)
+    }
+
+    /// In how many pieces of equally many columns the first pass over one transform can be queued, at most `most`: those
+    /// of a matrix that has [`Run::first_rows`] rows. The pass works on each column alone, and stores where it loads.
+    pub(crate) fn first_pieces(&self, len: usize, most: usize) -> usize {
+        let first = &self.passes[0];
+        let columns = self.lines(0, len);
+        let is_matrix = self.passes.len() > 1
+            && self.layout.log_n == len.ilog2()
+            && (first.stride_in, first.stride_out) == (columns.ilog2(), columns.ilog2());
+        let tiles = u64::from(columns) / self.kernels[0].0.lines_per_group();
+        if is_matrix { 1 << (most as u64).min(tiles).max(1).ilog2() } else { 1 }
+    }
+
+    /// The rows of the matrix whose columns the first pass transforms.
+    pub(crate) fn first_rows(&self) -> usize {
+        1 << self.passes[0].log_rows
+    }
+
+    /// Queues piece `piece` of `pieces` of the first pass over `len` elements: see [`Run::first_pieces`].
+    pub(crate) fn launch_first(
+        &self,
+        piece: usize,
+        pieces: usize,
+        len: usize,
+        mut buffers: PassBuffers<'_, F>,
+    ) -> Result<()> {
         let share = self.lines(0, len) / pieces as u32;
         self.launch(0, piece as u32 * share..(piece as u32 + 1) * share, &mut buffers)
+    }
+
+    /// Queues all passes but the first.
+    pub(crate) fn launch_others(&self, len: usize, mut buffers: PassBuffers<'_, F>) -> Result<()> {
+        (1..self.passes.len()).try_for_each(|i| self.launch(i, 0..self.lines(i, len), &mut buffers))
+    }
+
+    /// Whether the transform needs a second buffer.
+    pub(crate) fn needs_scratch(&self) -> bool {
+        self.scratch
     }
 
     /// The lines of a pass over `len` elements.

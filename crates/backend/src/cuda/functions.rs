@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_void};
 
 use cudarc::driver::sys::{
-    self, CUDA_MEMCPY2D, CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction,
+    self, CUDA_MEMCPY2D, CUDA_MEMCPY3D_PEER, CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction,
     CUfunction_attribute, CUlaunchConfig, CUmemAccessDesc, CUmemPool_attribute, CUmemoryPool, CUmodule, CUresult,
     CUstream, CUuuid,
 };
@@ -70,6 +70,7 @@ functions! {
     cuMemcpyDtoHAsync_v2(*mut c_void, CUdeviceptr, usize, CUstream);
     cuMemcpyHtoDAsync_v2(CUdeviceptr, *const c_void, usize, CUstream);
     cuMemcpyPeerAsync(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, usize, CUstream);
+    cuMemcpy3DPeerAsync(*const CUDA_MEMCPY3D_PEER, CUstream);
     cuMemsetD8Async(CUdeviceptr, c_uchar, usize, CUstream);
     cuModuleGetFunction(*mut CUfunction, CUmodule, *const c_char);
     cuModuleLoadData(*mut CUmodule, *const c_void);

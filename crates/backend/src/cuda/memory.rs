@@ -14,8 +14,8 @@ use std::{
 };
 
 use cudarc::driver::sys::{
-    CUdevice, CUdevice_attribute, CUdeviceptr, CUmemAccess_flags, CUmemAccessDesc, CUmemLocation, CUmemLocationType,
-    CUmemPool_attribute, CUmemPoolHandle_st, CUmemoryPool, CUresult,
+    self, CUdevice, CUdevice_attribute, CUdeviceptr, CUmemAccess_flags, CUmemAccessDesc, CUmemLocation,
+    CUmemLocationType, CUmemPool_attribute, CUmemPoolHandle_st, CUmemoryPool, CUresult,
 };
 
 use super::{
@@ -395,14 +395,7 @@ impl CudaMemory {
     /// Copies to memory of another device, on a stream of that device. The copy runs after all work that this device
     /// has been given for this memory, and before this memory is freed. The context of the other device must be bound,
     /// and is again afterwards.
-    pub(super) fn copy_to_peer(
-        &self,
-        from: CUdeviceptr,
-        to: CUdeviceptr,
-        bytes: u64,
-        stream: &Arc<Stream>,
-        events: &Arc<Events>,
-    ) -> Result<()> {
+    pub(super) fn copy_to_peer(&self, copy: &DeviceCopy, stream: &Arc<Stream>, events: &Arc<Events>) -> Result<()> {
         let Some(uses) = &self.uses else { return Ok(()) };
         let (owner, target) = (&self.heap.context, stream.context());
         self.heap.open_to(target);
@@ -413,12 +406,11 @@ impl CudaMemory {
             stream.wait(&event)?;
         }
         // SAFETY: the caller checked both ranges; the contexts are those that the memory was allocated in.
-        let copied = unsafe {
-            call!(target, cuMemcpyPeerAsync(to, target.raw(), from, owner.raw(), bytes as usize, stream.raw()))
-        };
+        let copied = unsafe { copy.queue(owner, target, stream) };
         // Should something fail, the copy may be under way all the same: the memory is not freed before that stream is
         // idle.
-        let range = from - self.start..from - self.start + bytes;
+        let first = copy.from - self.start;
+        let range = first..first + ((copy.height - 1) * copy.pitch + copy.width) as u64;
         uses.note(stream, stream.give(), &range, Access::Read, false);
         copied?;
         let done = events.record(stream, Timing::Off);
@@ -438,6 +430,67 @@ impl CudaMemory {
         let own = |stream: &Arc<Stream>| std::ptr::eq(stream.context(), &*self.heap.context);
         let streams = uses.streams().into_iter().filter(own);
         streams.map(|stream| self.heap.events.record(&stream, Timing::Off)).collect()
+    }
+}
+
+/// A copy between two places in memory of devices.
+pub(super) struct DeviceCopy {
+    pub(super) from: CUdeviceptr,
+    pub(super) to: CUdeviceptr,
+    /// The distance of rows in both places, in bytes.
+    pub(super) pitch: usize,
+    /// The bytes of a row that are copied.
+    pub(super) width: usize,
+    /// The rows: one or more.
+    pub(super) height: usize,
+}
+
+impl DeviceCopy {
+    /// Gives the copy to a stream of the device of `target`, whose context is bound.
+    ///
+    /// # Safety
+    /// The places lie in memory of `owner` and of `target`, and stay there until the copy is done.
+    pub(super) unsafe fn queue(&self, owner: &Context, target: &Context, stream: &Stream) -> Result<()> {
+        let Self { from, to, pitch, width, height } = *self;
+        if height > 1 {
+            let kind = sys::CUmemorytype::CU_MEMORYTYPE_DEVICE;
+            let copy = sys::CUDA_MEMCPY3D_PEER {
+                srcXInBytes: 0,
+                srcY: 0,
+                srcZ: 0,
+                srcLOD: 0,
+                srcMemoryType: kind,
+                srcHost: ptr::null(),
+                srcDevice: from,
+                srcArray: ptr::null_mut(),
+                srcContext: owner.raw(),
+                srcPitch: pitch,
+                srcHeight: height,
+                dstXInBytes: 0,
+                dstY: 0,
+                dstZ: 0,
+                dstLOD: 0,
+                dstMemoryType: kind,
+                dstHost: ptr::null_mut(),
+                dstDevice: to,
+                dstArray: ptr::null_mut(),
+                dstContext: target.raw(),
+                dstPitch: pitch,
+                dstHeight: height,
+                WidthInBytes: width,
+                Height: height,
+                Depth: 1,
+            };
+            // SAFETY: as the caller promises.
+            return unsafe { call!(target, cuMemcpy3DPeerAsync(&raw const copy, stream.raw())) };
+        }
+        // SAFETY: as the caller promises.
+        unsafe {
+            match ptr::eq(owner, target) {
+                true => call!(target, cuMemcpyDtoDAsync_v2(to, from, width, stream.raw())),
+                false => call!(target, cuMemcpyPeerAsync(to, target.raw(), from, owner.raw(), width, stream.raw())),
+            }
+        }
     }
 }
 

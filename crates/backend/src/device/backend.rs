@@ -5,7 +5,7 @@
 //! to a range of an allocation. So the borrow checker orders uses of a range within the program, and the backend orders
 //! them on the device.
 
-use std::{fmt, time::Duration};
+use std::{fmt, ops::Range, time::Duration};
 
 use crate::{
     compilations::Observer,
@@ -15,7 +15,7 @@ use crate::{
     host::{HostBuffer, Pending},
     info::{DeviceInfo, Stats, Transfer},
     secrecy::Secrecy,
-    span::{Span, SpanMut},
+    span::{Span, SpanMut, row_bytes},
     spec::KernelSpec,
 };
 
@@ -164,6 +164,29 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     ///   there is no memory for that.
     /// - [`crate::Error::Lost`] if the device is lost.
     fn copy(&self, queue: &QueueHandle, src: Span<'_>, dst: SpanMut<'_>) -> Result<()>;
+
+    /// Copies a block of columns of a matrix to the same place of another one: of each of `rows` rows of equal length,
+    /// the bytes in `columns`. Both matrices have the same shape, and [`Backend::copy`] says where they may lie. By
+    /// default, one row is copied after the other.
+    ///
+    /// # Errors
+    /// The errors of [`Backend::copy`]. Besides, [`crate::Error::OutOfRange`] if `columns` leave a row.
+    fn copy_columns(
+        &self,
+        queue: &QueueHandle,
+        src: Span<'_>,
+        mut dst: SpanMut<'_>,
+        rows: usize,
+        columns: Range<u64>,
+    ) -> Result<()> {
+        let pitch = row_bytes(&src, &dst, rows, &columns)?;
+        for row in 0..rows as u64 {
+            let (at, bytes) = (row * pitch + columns.start, columns.end - columns.start);
+            let (_, part) = dst.reborrow().split_at(at)?;
+            self.copy(queue, src.part(at, bytes)?, part.split_at(bytes)?.0)?;
+        }
+        Ok(())
+    }
 
     /// Sets the bytes of `dst` to zero.
     ///

@@ -318,3 +318,37 @@ fn elements_come_from_other_devices() {
         y.view_mut(..0).unwrap().copy_from(x.view(..0).unwrap()).unwrap();
     }
 }
+
+/// Of matrices on one device, on two of a kind, and on two that talk through host memory.
+#[test]
+fn columns_come_from_other_devices() {
+    let (cpu, far) = (Device::cpu(), Device::another_cpu());
+    for other in [cpu.clone(), far, with_staging(8)] {
+        let host: Vec<u32> = (100..160).collect();
+        let x = other.upload::<u32>(&host).unwrap();
+        for (rows, columns) in [(1, 0..60), (1, 7..9), (4, 2..7), (60, 0..1), (12, 5..5), (6, 0..10)] {
+            let mut y = cpu.zeros::<u32>(60).unwrap();
+            cpu.default_queue().receive_columns(&x, &mut y, rows, columns.clone()).unwrap();
+            let expected = host.iter().enumerate().map(|(i, word)| match columns.contains(&(i % (60 / rows))) {
+                true => *word,
+                false => 0,
+            });
+            assert_eq!(y.to_vec().unwrap(), expected.collect::<Vec<_>>(), "{rows} rows, {columns:?}");
+        }
+        let mut y = cpu.upload::<u32>(&[5; 60]).unwrap();
+        let refused =
+            |rows, columns, y: &mut Buffer<u32>| cpu.default_queue().receive_columns(&x, y, rows, columns).unwrap_err();
+        let what = "a matrix of whole rows";
+        assert_eq!(refused(7, 0..2, &mut y), Error::Length { what, expected: 63, actual: 60 });
+        let what = "columns of a row";
+        assert_eq!(refused(4, 3..16, &mut y), Error::OutOfRange { what, offset: 3, count: 13, len: 15 });
+        #[expect(clippy::reversed_empty_ranges, reason = "the caller's mistake")]
+        let reversed = 4..3;
+        assert_eq!(refused(4, reversed, &mut y), Error::OutOfRange { what, offset: 4, count: 0, len: 15 });
+        assert_eq!(y.to_vec().unwrap(), [5; 60]);
+        let (bytes, mut target) = (other.upload::<u8>(&[1; 32]).unwrap(), cpu.zeros::<u8>(32).unwrap());
+        let refused = cpu.default_queue().receive_columns(&bytes, &mut target, 4, 2..6).unwrap_err();
+        assert!(matches!(refused, Error::Unaligned { offset: 2, count: 4, .. }), "{refused}");
+        assert_eq!(target.to_vec().unwrap(), [0; 32]);
+    }
+}

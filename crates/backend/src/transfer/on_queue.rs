@@ -368,6 +368,66 @@ impl Queue {
         through_host(self, source, &from, to)
     }
 
+    /// Copies a block of columns of a matrix to the same place of another matrix of the same shape. The matrices have
+    /// `rows` rows of equal length, of which `columns` are copied. The source may be on another device, as that of
+    /// [`Queue::receive`], and all that holds for that call holds for this one.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), evariste_backend::Error> {
+    /// use evariste_backend::Device;
+    ///
+    /// let (device, other) = (Device::best()?, Device::cpu());
+    /// let x = other.upload::<u32>(&[1, 2, 3, 4, 5, 6])?;
+    /// let mut y = device.zeros::<u32>(6)?;
+    /// device.default_queue().receive_columns(&x, &mut y, 2, 1..3)?;
+    /// assert_eq!(y.to_vec()?, [0, 2, 3, 0, 5, 6]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Fails under the conditions of [`Queue::receive`]. Besides:
+    ///
+    /// - [`Error::Length`] unless the matrices have whole rows.
+    /// - [`Error::OutOfRange`] if `columns` leave a row.
+    /// - [`Error::Unaligned`] if columns or rows do not start and end at whole words of 4 bytes.
+    pub fn receive_columns<'a, 'b, T: Element>(
+        &self,
+        source: impl Into<View<'a, T>>,
+        target: impl Into<ViewMut<'b, T>>,
+        rows: usize,
+        columns: Range<usize>,
+    ) -> Result<()> {
+        let (source, mut target) = (source.into(), target.into());
+        self.expect_own("the target of a copy", target.device())?;
+        source.expect_len("the source of a copy", target.len())?;
+        source.secrecy().expect_to(target.secrecy(), "copy", ["the source of a copy", "the target of a copy"])?;
+        let (rows, len) = (rows.max(1), source.len());
+        if !len.is_multiple_of(rows) {
+            return Err(Error::length("a matrix of whole rows", len.next_multiple_of(rows), len));
+        }
+        let pitch = len / rows;
+        if columns.start > columns.end || columns.end > pitch {
+            let (offset, count) = (columns.start as u64, columns.end.saturating_sub(columns.start) as u64);
+            return Err(Error::OutOfRange { what: "columns of a row", offset, count, len: pitch as u64 });
+        }
+        let from = source.expect_words("copy")?;
+        let (bytes, all) = ((columns.start * T::BYTES) as u64..(columns.end * T::BYTES) as u64, pitch * T::BYTES);
+        if rows > 1 && [bytes.start, bytes.end, all as u64].iter().any(|at| !at.is_multiple_of(4)) {
+            let (offset, count) = (from.start + bytes.start, bytes.end - bytes.start);
+            return Err(Error::Unaligned { what: "copy", expected: 4, offset, count });
+        }
+        let backend = self.device().backend();
+        if source.device().is_same(self.device()) || backend.copies_from(source.memory()) {
+            let to = target.expect_span("copy")?;
+            return backend.copy_columns(self.handle(), source.span_of(&from), to, rows, bytes);
+        }
+        (0..rows).try_for_each(|row| {
+            let part = row * pitch + columns.start..row * pitch + columns.end;
+            self.receive(source.view(part.clone())?, target.view_mut(part)?)
+        })
+    }
+
     /// Sets all bytes of the device form of `target` to zero.
     ///
     /// # Errors

@@ -8,9 +8,9 @@ use std::{
 };
 
 use cudarc::driver::sys::{
-    CUDA_MEMCPY2D, CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction, CUfunction_attribute,
-    CUlaunchConfig, CUmemAccessDesc, CUmemPool_attribute, CUmemoryPool, CUmemorytype, CUmodule, CUresult, CUstream,
-    CUuuid,
+    CUDA_MEMCPY2D, CUDA_MEMCPY3D_PEER, CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction,
+    CUfunction_attribute, CUlaunchConfig, CUmemAccessDesc, CUmemPool_attribute, CUmemoryPool, CUmemorytype, CUmodule,
+    CUresult, CUstream, CUuuid,
 };
 
 use super::*;
@@ -40,6 +40,18 @@ fn memcpy_2d(world: &mut World, copy: &CUDA_MEMCPY2D, stream: CUstream) -> CUres
             true => Place::Host(copy.dstHost.expose_provenance() + to),
             false => Place::Device(copy.dstDevice + to as u64),
         };
+        world.push(stream, Work::Copy { from, to, bytes: copy.WidthInBytes });
+    }
+    SUCCESS
+}
+
+fn memcpy_3d(world: &mut World, copy: &CUDA_MEMCPY3D_PEER, stream: CUstream) -> CUresult {
+    if copy.srcPitch.max(copy.dstPitch) > MAX_PITCH || copy.Depth != 1 {
+        return CUresult::CUDA_ERROR_INVALID_VALUE;
+    }
+    for row in 0..copy.Height {
+        let from = Place::Device(copy.srcDevice + (row * copy.srcPitch) as u64);
+        let to = Place::Device(copy.dstDevice + (row * copy.dstPitch) as u64);
         world.push(stream, Work::Copy { from, to, bytes: copy.WidthInBytes });
     }
     SUCCESS
@@ -216,6 +228,10 @@ double! {
     cuMemPoolSetAccess |_, _pool: CUmemoryPool, _access: *const CUmemAccessDesc, _count: usize| SUCCESS;
     cuMemPoolSetAttribute |_, _pool: CUmemoryPool, _attribute: CUmemPool_attribute, _value: *mut c_void| SUCCESS;
     cuMemPoolTrimTo |_, _pool: CUmemoryPool, _keep: usize| SUCCESS;
+    cuMemcpy3DPeerAsync |world, copy: *const CUDA_MEMCPY3D_PEER, stream: CUstream| {
+        // SAFETY: the caller gives a pointer to a copy.
+        memcpy_3d(world, unsafe { &*copy }, stream)
+    };
     cuMemcpy2DAsync_v2 |world, copy: *const CUDA_MEMCPY2D, stream: CUstream| {
         // SAFETY: a pointer to a live value.
         memcpy_2d(world, unsafe { &*copy }, stream)

@@ -201,6 +201,30 @@ fn transfers_outlive_their_device() {
     }
 }
 
+/// Rows of both devices and of one, closer together than the driver's copies of several rows can have them and further.
+#[test]
+fn columns_are_copied_by_one_call() {
+    const ROWS: usize = 8;
+    for (words, calls) in [(double::MAX_PITCH / 4, 1), (double::MAX_PITCH / 4 + 1, 0)] {
+        for from in [0, 1] {
+            double::reset(false);
+            let device = open(0).unwrap();
+            let other = if from == 0 { device.clone() } else { open(from).unwrap() };
+            let host: Vec<u32> = (0..(ROWS * words) as u32).collect();
+            let (x, mut y) = (other.upload::<u32>(&host).unwrap(), device.zeros::<u32>(host.len()).unwrap());
+            device.default_queue().receive_columns(&x, &mut y, ROWS, 3..words - 1).unwrap();
+            drop((x, other));
+            let is_copied = |i: usize| (3..words - 1).contains(&(i % words));
+            let expected = host.iter().map(|word| if is_copied(*word as usize) { *word } else { 0 });
+            assert_eq!(y.to_vec().unwrap(), expected.collect::<Vec<_>>(), "{words} words from {from}");
+            assert_eq!(double::calls().get("cuMemcpy3DPeerAsync").copied().unwrap_or(0), calls);
+            drop((y, device));
+            double::run_all();
+            assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]), "{words} words from {from}");
+        }
+    }
+}
+
 #[test]
 fn copies_between_devices_hold_both() {
     for function in ["none", "cuMemcpyPeerAsync", "cuEventRecord", "cuStreamWaitEvent", "cuStreamSynchronize"] {
