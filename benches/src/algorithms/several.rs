@@ -306,9 +306,11 @@ fn link(session: &mut Session, name: &str, devices: &Devices, is_small: bool) {
     session.measure(case(devices, format!("copy/all-to-next/{name}"), log_bytes, 1 << log_bytes), |budget| {
         let from = devices.run(|place, device| device.upload::<u32>(&vec![place as u32; len]))?;
         let mut to = devices.run(|_, device| device.zeros::<u32>(len))?;
+        // Queues of their own: a device's default queue waits for those who read its memory.
+        let queues = devices.run(|_, device| device.queue())?;
         let copy = |to: &mut [Buffer<u32>]| {
-            for (place, to) in to.iter_mut().enumerate() {
-                to.copy_from(&from[(place + 1) % from.len()])?;
+            for ((place, to), queue) in to.iter_mut().enumerate().zip(&queues) {
+                queue.receive(&from[(place + 1) % from.len()], to)?;
             }
             Ok(devices.sync()?)
         };

@@ -349,7 +349,8 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
     }
 
     /// Does the part of [`ShardedTransform::forward`] of the place of a plan from [`ShardedNtt::part`]. `exchange` is
-    /// called once, with memory of as many rows as there are places, for what is sent and for what is received.
+    /// called once, with memory of as many rows as there are places, for what is sent and for what is received. It is not
+    /// called if there is one place.
     ///
     /// # Errors
     /// - [`Error::ZeroCoset`] if the generator of the coset is 0.
@@ -398,6 +399,9 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
         let coefficients = self.coefficients(self.input);
         let (steps, places) = (self.steps(coefficients)?, &self.plan.places);
         let mut received = self.memory(parts)?;
+        if self.plan.count == 1 {
+            return self.local(&steps, parts, &mut received, self.output, Direction::Forward);
+        }
         if self.input == Order::BitReversed {
             for ((at, place), (part, sent)) in places.iter().enumerate().zip(parts.iter_mut().zip(&mut received)) {
                 steps.across(place).input(self.input).forward(&mut *part)?;
@@ -540,6 +544,9 @@ impl<F: DeviceField + FftField> ShardedTransform<'_, F> {
         let (steps, places) = (self.steps(coefficients)?, &self.plan.places);
         let mut received = self.memory(parts)?;
         self.local(&steps, parts, &mut received, self.input, Direction::Inverse)?;
+        if self.plan.count == 1 {
+            return Ok(());
+        }
         if self.output == Order::BitReversed {
             exchange(&steps, parts, &mut received, steps.piece(0, 1))?;
             for ((at, place), (part, received)) in places.iter().enumerate().zip(parts.iter_mut().zip(&mut received)) {
@@ -828,8 +835,11 @@ impl<F: DeviceField + FftField> Steps<F> {
             for ((target, memory), place) in to.iter_mut().enumerate().zip(places) {
                 let source = (target + turn) % from.len();
                 let (sent, received) = rows(source, target);
+                // What stays is copied where it was computed: others who read it wait for all queues that use it, and
+                // copies to both sides then are under way at once.
+                let queue = if source == target { &place.compute } else { &place.transfers };
                 let (sent, received) = (from[source].view(run(sent))?, memory.view_mut(run(received))?);
-                place.transfers.receive_columns(sent, received, runs, block.columns.clone())?;
+                queue.receive_columns(sent, received, runs, block.columns.clone())?;
             }
         }
         Ok(())
