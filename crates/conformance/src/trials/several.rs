@@ -5,6 +5,7 @@ use ark_ec::{
     short_weierstrass::{Affine, Projective},
 };
 use ark_ff::{FftField, Field};
+use ark_serialize::CanonicalSerialize;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use evariste::backend::{Device, Devices, Distribution, Error, Kind, Secrecy, Sharded};
 use evariste::field::{
@@ -13,6 +14,7 @@ use evariste::field::{
 };
 use evariste::msm::{MsmConfig, MsmCurve, ShardedMsm};
 use evariste::ntt::{self, Order, ShardedNtt};
+use evariste::sqrt::{self, Decompress, Encoding};
 use evariste::sumcheck::{self as sumcheck, Blake3Transcript, ShardedSumcheck, Statement, SumcheckConfig, Weight};
 
 use crate::{
@@ -29,7 +31,9 @@ pub(crate) const AREA: Area = Area::new("several", add);
 
 fn add(trials: &mut DeviceTrials<'_>) {
     trials.add("copies", copies);
+    trials.add("columns", columns);
     trials.add("failures", failures);
+    trials.add("spread", spread);
     trials.add("short::sums", sums::<curves::Short>);
     trials.add("baby-bear::transforms", transforms::<BabyBear>);
     trials.add("baby-bear-4::proofs", proofs::<BabyBear4, BabyBear>);
@@ -41,6 +45,7 @@ fn add(trials: &mut DeviceTrials<'_>) {
     // Copies in pieces, beside work on other pieces.
     if trials.device.info().features.queues {
         trials.add("bls12-381-fr::large", large);
+        trials.add("bls12-381-fr::overlapped", overlapped);
     }
 }
 
@@ -92,6 +97,92 @@ fn copies(device: &Device) -> Outcome {
         let error = expect_error("a copy of another length", public.copy_from(&other.zeros(9)?))?;
         expect_equal("it", &error, &Error::Length { what: "the source of a copy", expected: 8, actual: 9 })?;
         expect_same("untouched", &public.to_vec()?, &[2; 8])?;
+    }
+    Ok(())
+}
+
+/// Blocks of columns, of parts of vectors, which nothing around them is changed by.
+fn columns(device: &Device) -> Outcome {
+    let (rows, pitch) = (37, 1000);
+    let host: Vec<u32> = (0..rows * pitch).map(|i| (i as u32).wrapping_mul(0x9e37_79b9)).collect();
+    for other in groups(device)?.iter().flat_map(|group| group.iter()) {
+        let x = other.upload_with::<u32>(&host, Secrecy::Secret)?;
+        for columns in [0..1, 3..998, 500..1000, 7..7] {
+            let mut y = device.upload_with::<u32>(&vec![5; host.len() + 8], Secrecy::Secret)?;
+            let inner = y.view_mut(3..3 + host.len())?;
+            device.queue()?.receive_columns(&x, inner, rows, columns.clone())?;
+            let inner = host.iter().enumerate().map(|(i, x)| if columns.contains(&(i % pitch)) { *x } else { 5 });
+            let expected: Vec<u32> = [5; 3].into_iter().chain(inner).chain([5; 5]).collect();
+            expect_same(&format!("columns {columns:?} from {}", other.info().id), &y.to_vec()?, &expected)?;
+        }
+    }
+    Ok(())
+}
+
+/// Columns of matrices and points from their encodings, a part of them on each device.
+fn spread(device: &Device) -> Outcome {
+    type G1 = ark_bn254::g1::Config;
+    let (log_n, columns, points) = (4, 10, 45);
+    let matrix = random::<BabyBear>(columns << log_n, 5);
+    let extend = |device: &Device, matrix: &[BabyBear], columns: usize| {
+        let extension = ntt::LowDegreeExtension::<BabyBear>::new(device, log_n, 1)?.columns(columns);
+        let mut out = device.alloc::<Mont<BabyBear>>(2 * matrix.len())?;
+        let values = device.upload::<Mont<BabyBear>>(matrix)?;
+        extension.extend_into(&values, BabyBear::GENERATOR, Order::BitReversed, &mut out)?;
+        Ok::<_, ntt::Error>(out.to_vec()?)
+    };
+    let whole = extend(device, &matrix, columns)?;
+    let generator = Affine::<G1>::generator();
+    let known: Vec<Affine<G1>> =
+        (1..=points as u64).map(|k| (generator * ark_bn254::Fr::from(k)).into_affine()).collect();
+    let mut encoded = Vec::new();
+    known.iter().try_for_each(|point| point.serialize_compressed(&mut encoded))?;
+    let bytes = encoded.len() / points;
+    for devices in groups(device)? {
+        let (shares, of_points) = (devices.shares(columns), devices.shares(points));
+        let parts = devices.run(|place, device| {
+            let share = shares[place].clone();
+            let part: Vec<BabyBear> = matrix.chunks(columns).flat_map(|row| &row[share.clone()]).copied().collect();
+            extend(device, &part, share.len())
+        })?;
+        for (part, share) in parts.iter().zip(&shares) {
+            let expected: Vec<BabyBear> = whole.chunks(columns).flat_map(|row| &row[share.clone()]).copied().collect();
+            expect_same(&format!("columns {share:?} over {devices}"), part, &expected)?;
+        }
+        let found = devices.run(|place, device| {
+            let share = of_points[place].start * bytes..of_points[place].end * bytes;
+            let decompress = Decompress::<G1>::new(device, Encoding::Arkworks)?;
+            Ok::<_, sqrt::Error>(decompress.decompress_host(&encoded[share])?.to_vec()?)
+        })?;
+        expect_same(&format!("points over {devices}"), &found.concat(), &known)?;
+    }
+    Ok(())
+}
+
+/// An exchange beside the next pass: of several passes on each place, of which one device may have two.
+fn overlapped(device: &Device) -> Outcome {
+    type Fr = ark_bls12_381::Fr;
+    let log_n = 23;
+    let host = random::<Fr>(1 << log_n, 8);
+    let alone = ntt::Ntt::<Fr>::new(device, log_n)?;
+    let mut groups = groups(device)?;
+    groups.retain(|group| group.iter().all(|place| place.info().features.queues));
+    groups.push(Devices::from(device).over(2)?);
+    for output in [Order::Natural, Order::BitReversed] {
+        let mut expected = device.upload::<Mont<Fr>>(&host)?;
+        alone.transform().output(output).forward(&mut expected)?;
+        let expected = expected.to_vec()?;
+        for devices in &groups {
+            let ntt = ShardedNtt::<Fr>::new(devices, log_n)?;
+            let transform = ntt.transform().block_cyclic().output(output);
+            let mut x = Sharded::upload(devices, &host, Distribution::BlockCyclic)?;
+            for _ in 0..2 {
+                transform.forward(&mut x)?;
+                transform.clone().input(output).output(Order::Natural).inverse(&mut x)?;
+            }
+            transform.forward(&mut x)?;
+            expect_same(&format!("a transform over {devices} to {output:?}"), &x.to_vec()?, &expected)?;
+        }
     }
     Ok(())
 }
