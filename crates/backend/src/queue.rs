@@ -109,11 +109,7 @@ impl Queue {
     /// `give` gives work to the stream alone, and all of it before it returns. The work reads and writes bytes of `args`
     /// alone, and writes those alone that are bound for writing. What depends on secret bytes comes to secret memory
     /// alone. Neither stream nor addresses are used after that work. `give` leaves the thread's context as it was.
-    pub unsafe fn lend(
-        &self,
-        args: &mut [Arg<'_>],
-        mut give: impl FnMut(Lent<'_>) -> Result<()>,
-    ) -> Result<()> {
+    pub unsafe fn lend(&self, args: &mut [Arg<'_>], mut give: impl FnMut(Lent<'_>) -> Result<()>) -> Result<()> {
         args.iter().try_for_each(|arg| self.device.expect_same("memory that is lent", arg.device()))?;
         // SAFETY: the caller vouches for `give`; spans make sure of the rest.
         unsafe { self.device.backend().lend(&self.handle, args, &mut give) }

@@ -2,9 +2,7 @@
 
 use std::fmt::Display;
 
-use evariste_backend::{
-    Buffer, Device, Element, Error as DeviceError, HostBuffer, Transfer, author::Wiped,
-};
+use evariste_backend::{Buffer, Device, Element, Error as DeviceError, HostBuffer, Transfer, author::Wiped};
 use evariste_ntt::Rows;
 
 use crate::{

@@ -113,22 +113,28 @@ impl Nccl {
         };
         let begin = Instant::now();
         let (mut config, mut started) = (Config::new(), SUCCESS);
+        // The library writes there when it has started, which may be after the limit.
+        let slot = Box::into_raw(Box::new(RawComm::default()));
         let mut join = |_: Lent<'_>| {
-            let mut comm = RawComm::default();
             // SAFETY: the pointers are to live values, and the context of the device is current.
-            started = unsafe { (library.comm_init)(&mut comm, ranks, UniqueId(id), at, &mut config) };
-            own.comm.set(comm);
+            started = unsafe { (library.comm_init)(slot, ranks, UniqueId(id), at, &mut config) };
+            // SAFETY: as above. It writes the same value again.
+            own.comm.set(unsafe { slot.read_volatile() });
             Ok(())
         };
         // SAFETY: no work is given to the stream.
         let joined = unsafe { own.queue.lend(&mut [], &mut join) };
         match (joined, started) {
-            (Ok(()), SUCCESS | IN_PROGRESS) => {}
+            (Ok(()), SUCCESS | IN_PROGRESS) if !own.comm.get().is_null() => {}
             (Ok(()), code) => return own.fail(library.describe("ncclCommInitRankConfig", code, own.comm.get())),
             (Err(error), _) => return own.fail(error.to_string()),
         }
         match own.settle("the start of NCCL", begin) {
-            Ok(()) => Ok(own),
+            Ok(()) => {
+                // SAFETY: it comes from a box, and the library has started.
+                drop(unsafe { Box::from_raw(slot) });
+                Ok(own)
+            }
             Err(reason) => own.fail(reason),
         }
     }
@@ -149,6 +155,8 @@ impl Nccl {
     /// Ends the communicator, for good.
     fn fail<T>(&self, mut reason: String) -> Result<T> {
         if !self.abort() {
+            // It may still give work to the stream.
+            std::mem::forget(self.queue.clone());
             reason.push_str(&format!("; NCCL did not end its work within {ABORT:?}"));
         }
         Err(self.error(self.failed.get_or_init(|| reason).clone()))

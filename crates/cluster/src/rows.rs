@@ -65,10 +65,7 @@ mod tests {
         let bits = ranks.ilog2();
         let reversed = |p: &usize| if bits == 0 { 0 } else { p.reverse_bits() >> (usize::BITS - bits) };
         let other = if is_reversed { straight.iter().map(reversed).collect() } else { straight.clone() };
-        [
-            Rows { sent: other.clone(), received: straight.clone() },
-            Rows { sent: straight, received: other },
-        ]
+        [Rows { sent: other.clone(), received: straight.clone() }, Rows { sent: straight, received: other }]
     }
 
     /// Every byte comes to its place, by messages that match in order and length.

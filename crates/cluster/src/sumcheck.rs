@@ -108,7 +108,9 @@ fn encode<E: DeviceField>(own: &[E], elements: usize) -> Wiped<u8> {
 fn decode<E: DeviceField>(all: &Gathered, elements: usize) -> Result<Vec<Vec<E>>> {
     let of_rank = |(rank, bytes): (usize, &[u8])| {
         let mut words = Wiped::with_capacity(bytes.len() / 4);
-        words.extend(bytes.chunks_exact(4).map(|bytes| bytes.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte))));
+        words.extend(
+            bytes.chunks_exact(4).map(|bytes| bytes.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte))),
+        );
         let parts = || words.chunks_exact(E::LIMBS).take(elements);
         match parts().count() == elements && parts().all(E::is_stored) {
             true => Ok(parts().map(E::load).collect()),
