@@ -215,6 +215,15 @@ mod tests {
     }
 
     #[test]
+    fn a_backend_without_streams_lends_nothing() {
+        let queue = Device::cpu().default_queue();
+        // SAFETY: nothing is given.
+        let refused = unsafe { queue.lend(&mut [], |_| unreachable!("it is refused")) };
+        assert!(matches!(refused, Err(Error::Unavailable { backend: crate::info::Kind::Cpu, .. })), "{refused:?}");
+        assert_eq!(queue.device().is_done(&queue.record().unwrap()), Ok(true));
+    }
+
+    #[test]
     fn a_queue_keeps_its_device_open_and_not_the_other_way_round() {
         let backend = Arc::new(Cpu::new());
         let weak = Arc::downgrade(&backend);
