@@ -1,7 +1,7 @@
 //! Checks and times of ranks that have a GPU each.
 //!
 //! ```text
-//! ranks_on_gpus [--ranks 2] [--device cuda|cpu] [--most 28] [--limit 120] [--out results.json]
+//! ranks_on_gpus [--ranks 2] [--device cuda|cpu] [--most 28] [--limit 240] [--out results.json]
 //! ```
 //!
 //! It starts itself by `mpirun`, once for each of its parts, and writes what the parts found as JSON in the form of
@@ -46,7 +46,7 @@ const MOST: &str = "EVARISTE_CLUSTER_MOST";
 const RECORD: &str = "RECORD ";
 
 /// How long ranks wait for each other: where one of them is to die, and else.
-const SHORT: Duration = Duration::from_secs(5);
+const SHORT: Duration = Duration::from_secs(20);
 const LONG: Duration = Duration::from_secs(60);
 
 /// Elements that pass through host memory at a time.
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
 // ---- the parts, started one after the other
 
 fn start_all() -> Result<bool> {
-    let (mut ranks, mut device, mut most, mut limit, mut out) = (2usize, "cuda".to_owned(), 28u32, 120u64, None);
+    let (mut ranks, mut device, mut most, mut limit, mut out) = (2usize, "cuda".to_owned(), 28u32, 240u64, None);
     let mut only: Option<String> = None;
     let mut arguments = env::args().skip(1);
     while let Some(name) = arguments.next() {

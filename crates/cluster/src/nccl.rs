@@ -155,8 +155,6 @@ impl Nccl {
     /// Ends the communicator, for good.
     fn fail<T>(&self, mut reason: String) -> Result<T> {
         if !self.abort() {
-            // It may still give work to the stream.
-            std::mem::forget(self.queue.clone());
             reason.push_str(&format!("; NCCL did not end its work within {ABORT:?}"));
         }
         Err(self.error(self.failed.get_or_init(|| reason).clone()))
@@ -168,12 +166,27 @@ impl Nccl {
         if comm.is_null() {
             return true;
         }
-        let (abort, (tell, ended)) = (self.library.comm_abort, mpsc::channel());
-        // It may wait for others, whatever its manual says.
+        let (abort, queue, (tell, ended)) = (self.library.comm_abort, self.queue.clone(), mpsc::channel());
+        // It may wait for others, whatever its manual says. The queue is kept until it ends.
         thread::spawn(move || {
-            let comm = comm;
-            // SAFETY: the communicator is live, and not used after this.
-            unsafe { abort(comm) };
+            let mut comm = Some(comm);
+            let mut end = || {
+                if let Some(comm) = comm.take() {
+                    // SAFETY: the communicator is live, and not used after this.
+                    unsafe { abort(comm) };
+                }
+            };
+            // With the context of the device: on another one the library would make one. A lost device has none.
+            // SAFETY: no work is given to the stream.
+            let lent = unsafe {
+                queue.lend(&mut [], |_| {
+                    end();
+                    Ok(())
+                })
+            };
+            if lent.is_err() {
+                end();
+            }
             _ = tell.send(());
         });
         ended.recv_timeout(ABORT).is_ok()

@@ -95,7 +95,7 @@ mod tests {
                         assert_eq!(to[rows.received[from] * row..][..row], *sent, "{ranks} ranks of {row} by {most}");
                     }
                 }
-                assert!(way.as_flattened().iter().all(VecDeque::is_empty));
+                assert!(way.iter().flatten().all(VecDeque::is_empty));
             }
         }
     }

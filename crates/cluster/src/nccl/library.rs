@@ -1,6 +1,7 @@
 //! The library: found and loaded at run time.
 
 use std::{
+    error::Error as _,
     ffi::{CStr, c_char, c_int, c_uint, c_void},
     fmt, mem, ptr,
     sync::OnceLock,
@@ -113,14 +114,14 @@ impl Library {
             let library = match unsafe { libloading::Library::new(*name) } {
                 Ok(library) => library,
                 Err(error) => {
-                    refused.push_str(&format!("; {error}"));
+                    refused.push_str(&format!("; {}", words(&error)));
                     continue;
                 }
             };
             match Self::load(library) {
                 Ok(library) if library.version >= LEAST => return Ok(library),
                 Ok(library) => refused.push_str(&format!("; {name} is of version {}", library.version)),
-                Err(error) => refused.push_str(&format!("; {name} cannot be used: {error}")),
+                Err(error) => refused.push_str(&format!("; {name} cannot be used: {}", words(&error))),
             }
         }
         Err(format!(
@@ -160,6 +161,14 @@ impl Library {
         // SAFETY: the communicator is live or null, for which the library takes the last error of all.
         let last = text(unsafe { (self.last_error)(comm) });
         format!("{call}: {error} ({code}; {last}; NCCL {})", self.version)
+    }
+}
+
+/// What the loader says, with the system's words.
+fn words(error: &libloading::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
     }
 }
 
