@@ -34,8 +34,7 @@ impl<R: Ranks> Cluster<R> {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # use evariste_backend::author::Wiped;
-    /// # use evariste_cluster::{Cluster, Ranks, Result};
+    /// # use evariste_cluster::{Cluster, Ranks, Result, Wiped};
     /// # struct Alone;
     /// # impl Ranks for Alone {
     /// #     fn rank(&self) -> usize { 0 }

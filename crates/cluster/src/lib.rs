@@ -19,6 +19,8 @@ mod tests;
 #[cfg(test)]
 mod threads;
 
+pub use evariste_backend::author::Wiped;
+
 pub use batch::Unfinished;
 pub use cluster::Cluster;
 pub use error::{Error, Result};

@@ -113,7 +113,7 @@ impl Nccl {
         };
         let begin = Instant::now();
         let (mut config, mut started) = (Config::new(), SUCCESS);
-        // The library writes there when it has started, which may be after the limit.
+        // The library writes there once more when it has started, which may be after the limit: it is never freed.
         let slot = Box::into_raw(Box::new(RawComm::default()));
         let mut join = |_: Lent<'_>| {
             // SAFETY: the pointers are to live values, and the context of the device is current.
@@ -130,11 +130,7 @@ impl Nccl {
             (Err(error), _) => return own.fail(error.to_string()),
         }
         match own.settle("the start of NCCL", begin) {
-            Ok(()) => {
-                // SAFETY: it comes from a box, and the library has started.
-                drop(unsafe { Box::from_raw(slot) });
-                Ok(own)
-            }
+            Ok(()) => Ok(own),
             Err(reason) => own.fail(reason),
         }
     }
