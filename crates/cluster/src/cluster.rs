@@ -7,7 +7,6 @@ use evariste_ntt::Rows;
 
 use crate::{
     error::{Error, Result},
-    memory::TORN,
     nccl::{self, Nccl, Probe},
     ranks::Ranks,
     route::Route,
@@ -19,6 +18,9 @@ const REASON: usize = 256;
 
 /// Bytes before the data of a message: whether the rank failed, and why.
 const HEADER: usize = 1 + REASON;
+
+/// What stands in memory whose call never ended. As the start of a message, it says that its sender failed.
+pub(crate) const TORN: u8 = 0xff;
 
 /// Bytes of what ranks compare before a call.
 pub(crate) const DIGEST: usize = 32;

@@ -3,6 +3,7 @@
 mod batch;
 mod cluster;
 mod error;
+#[cfg(any(feature = "mpi", test))]
 mod memory;
 #[cfg(feature = "mpi")]
 mod mpi;

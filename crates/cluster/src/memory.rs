@@ -1,13 +1,10 @@
 //! Memory of a call that may never end.
 
-#[cfg(any(feature = "mpi", test))]
 use std::{mem::ManuallyDrop, ptr};
 
-#[cfg(any(feature = "mpi", test))]
 use evariste_backend::author::Wiped;
 
-/// What stands in memory whose call never ended. As the start of a message, it says that its sender failed.
-pub(crate) const TORN: u8 = 0xff;
+use crate::cluster::TORN;
 
 /// Memory that a library sends from or receives to. Unless it is taken back, it is left to the library for good: it is
 /// never freed, and holds nothing but [`TORN`].

@@ -38,7 +38,8 @@ fn random(len: usize) -> Vec<Fr> {
 /// The part of a rank.
 fn part(host: &[Fr], rank: usize, size: usize, distribution: Distribution, device: &Device) -> Buffer<Mont<Fr>> {
     let devices = Devices::from(device).over(size).unwrap();
-    Sharded::<Mont<Fr>>::upload(&devices, host, distribution).unwrap().into_parts().swap_remove(rank)
+    let all = Sharded::<Mont<Fr>>::upload_with(&devices, host, distribution, Secrecy::Secret);
+    all.unwrap().into_parts().swap_remove(rank)
 }
 
 #[test]
