@@ -40,7 +40,7 @@ use crate::{
     cache::Cache,
     compilations::Observer,
     device::backend::Backend,
-    device::dispatch::Dispatch,
+    device::dispatch::{Arg, Dispatch, Lent},
     error::{Error, Result},
     handles::{Event, Executable, Memory, QueueHandle, own},
     host::{HostBuffer, Pending},
@@ -602,6 +602,29 @@ impl Backend for Cuda {
         })?;
         self.launches.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+
+    unsafe fn lend(
+        &self,
+        queue: &QueueHandle,
+        args: &mut [Arg<'_>],
+        give: &mut dyn FnMut(Lent<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let stream = self.stream(queue)?;
+        let (mut addresses, mut touched) = (Vec::with_capacity(args.len()), Vec::with_capacity(args.len()));
+        for arg in &*args {
+            let (memory, span) = (self.memory(arg.memory())?, arg.span());
+            addresses.push(memory.range("memory that is lent", span.at(), span.bytes())?);
+            touched.push(Touch::of(memory, &span, arg.access()));
+        }
+        self.context.bind()?;
+        on_stream(stream, &touched, || give(Lent { stream: stream.raw().cast(), addresses: &addresses }))
+    }
+
+    fn is_done(&self, event: &Event) -> Result<bool> {
+        let event = self.event(event)?;
+        self.context.bind()?;
+        event.is_done()
     }
 
     fn sync(&self) -> Result<()> {

@@ -178,6 +178,14 @@ impl Device {
         self.0.backend.elapsed(from, to)
     }
 
+    /// Returns whether the work before `event` is done. CUDA answers at once; other backends wait for it.
+    ///
+    /// # Errors
+    /// Those of [`Device::elapsed`].
+    pub fn is_done(&self, event: &Event) -> Result<bool> {
+        self.0.backend.is_done(event)
+    }
+
     /// Waits until the device is idle, and reports errors of its work.
     ///
     /// # Errors

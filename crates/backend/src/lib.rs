@@ -82,7 +82,7 @@ pub mod author {
         cpu_vectors::{CpuVectors, cpu_vectors},
         device::{
             backend::Backend,
-            dispatch::{Arg, Dispatch},
+            dispatch::{Arg, Dispatch, Lent},
         },
         handles::{Executable, Memory, QueueHandle},
         host::{HostMemory, PendingCopy},

@@ -3,7 +3,10 @@
 use std::fmt;
 
 use crate::{
-    device::Device,
+    device::{
+        Device,
+        dispatch::{Arg, Lent},
+    },
     error::Result,
     handles::{Event, QueueHandle},
 };
@@ -87,6 +90,29 @@ impl Queue {
     /// - [`Error::Lost`](crate::Error::Lost) if the device is lost.
     pub fn wait_for(&self, event: &Event) -> Result<()> {
         self.device.backend().wait_for(&self.handle, event)
+    }
+
+    /// Lends the queue and `args` to another library: `give` gets them in terms of the driver and gives its work to the
+    /// queue. The work is ordered behind earlier work on any queue that uses the same bytes, and later work behind it.
+    ///
+    /// CUDA lends its streams, with the context of the device current on the calling thread. Other backends lend
+    /// nothing. It belongs to the interface for authors ([`author`](crate::author)).
+    ///
+    /// # Errors
+    /// - [`Error::Unavailable`](crate::Error::Unavailable) if the backend lends nothing.
+    /// - [`Error::WrongDevice`](crate::Error::WrongDevice) if an argument is on another device.
+    /// - [`Error::Driver`](crate::Error::Driver) if a call of the driver fails, [`Error::Lost`](crate::Error::Lost) if
+    ///   the device is lost.
+    /// - The error of `give`.
+    ///
+    /// # Safety
+    /// `give` gives work to the stream alone, and all of it before it returns. The work reads and writes bytes of `args`
+    /// alone, and writes those alone that are bound for writing. What depends on secret bytes comes to secret memory
+    /// alone. Neither stream nor addresses are used after that work. `give` leaves the thread's context as it was.
+    pub unsafe fn lend(&self, args: &mut [Arg<'_>], mut give: impl FnMut(Lent<'_>) -> Result<()>) -> Result<()> {
+        args.iter().try_for_each(|arg| self.device.expect_same("memory that is lent", arg.device()))?;
+        // SAFETY: the caller vouches for `give`; spans make sure of the rest.
+        unsafe { self.device.backend().lend(&self.handle, args, &mut give) }
     }
 }
 
@@ -186,6 +212,15 @@ mod tests {
         let refused = Error::WrongDevice { what: "the queue of a plan", expected, actual };
         assert_eq!(ready.wait(&foreign), Err(refused.clone()));
         assert_eq!(foreign.expect_device(&device).map(drop), Err(refused));
+    }
+
+    #[test]
+    fn a_backend_without_streams_lends_nothing() {
+        let queue = Device::cpu().default_queue();
+        // SAFETY: nothing is given.
+        let refused = unsafe { queue.lend(&mut [], |_| unreachable!("it is refused")) };
+        assert!(matches!(refused, Err(Error::Unavailable { backend: crate::info::Kind::Cpu, .. })), "{refused:?}");
+        assert_eq!(queue.device().is_done(&queue.record().unwrap()), Ok(true));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use evariste_backend::Error as DeviceError;
+use evariste_backend::{DeviceId, Error as DeviceError};
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -39,6 +39,31 @@ pub enum Error {
         what: &'static str,
         /// The limit.
         limit: Duration,
+    },
+    /// A call of the MPI library failed. Every later call on the cluster fails so.
+    #[error("{call} failed: {reason}")]
+    Mpi {
+        /// The function.
+        call: &'static str,
+        /// What the library said.
+        reason: String,
+    },
+    /// NCCL was asked for, and cannot carry data between the devices of the ranks.
+    #[error("NCCL cannot be used: {reason}")]
+    NoNccl {
+        /// What is missing, and what to install or change.
+        reason: String,
+    },
+    /// Data between devices did not pass: NCCL failed, or not all ranks came within the limit. Every later call on the
+    /// cluster fails so. The device stays usable, unless `reason` says that it is lost.
+    #[error("the exchange between devices failed on rank {rank}, {device}: {reason}")]
+    Exchange {
+        /// This rank.
+        rank: usize,
+        /// Its device.
+        device: DeviceId,
+        /// What happened.
+        reason: String,
     },
     /// What another rank sent is none of this problem's data.
     #[error("rank {rank} sent bytes that are no {what}")]

@@ -1,24 +1,30 @@
 //! An MPI library. All waits but that of its start end: calls are started and asked for, and never block in the library.
+//!
+//! The library returns errors instead of ending the process. After the first one, or after a wait without an end, it is
+//! not used any more, since MPI does not say what state it is in.
 
 use std::{
+    cell::OnceCell,
+    ffi::{c_char, c_int},
     fmt,
     marker::PhantomData,
-    mem::ManuallyDrop,
-    sync::atomic::{AtomicBool, Ordering},
-    thread,
+    mem::{ManuallyDrop, MaybeUninit},
+    ptr, slice, thread,
     time::{Duration, Instant},
 };
 
+use evariste_backend::author::Wiped;
 use mpi::{
     Threading,
-    collective::CommunicatorCollectives,
     environment::Universe,
-    request::{Request, StaticScope},
+    ffi,
+    raw::AsRaw,
     topology::{Communicator, SimpleCommunicator},
 };
 
 use crate::{
     error::{Error, Result},
+    memory::Lent,
     ranks::Ranks,
 };
 
@@ -28,23 +34,42 @@ const SLEEP: Duration = Duration::from_micros(50);
 
 /// The processes that an MPI launcher started. There is one value a process.
 ///
-/// It ends the library when it is dropped, unless a rank did not come: then the library would wait for it, and is left to
-/// the end of the process.
+/// It ends the library when it is dropped, unless a call failed or a rank did not come. The library would wait for it
+/// then, and is left to the end of the process.
 pub struct Mpi {
     universe: ManuallyDrop<Universe>,
     world: SimpleCommunicator,
     limit: Duration,
-    is_broken: AtomicBool,
+    broken: OnceCell<Broken>,
     /// The library takes calls one after the other.
     one_thread: PhantomData<*mut ()>,
 }
+
+/// Why the library is not used any more.
+enum Broken {
+    Late { what: &'static str },
+    Failed { call: &'static str, reason: String },
+}
+
+/// A function of the library, which starts a call.
+type Start = unsafe extern "C" fn(
+    *const std::ffi::c_void,
+    c_int,
+    ffi::MPI_Datatype,
+    *mut std::ffi::c_void,
+    c_int,
+    ffi::MPI_Datatype,
+    ffi::MPI_Comm,
+    *mut ffi::MPI_Request,
+) -> c_int;
 
 impl Mpi {
     /// Starts the library. No wait for other ranks takes longer than `limit`.
     ///
     /// # Errors
-    /// [`Error::Start`] if the library was started before in this process, or if it cannot be used by threads one after
-    /// the other.
+    /// - [`Error::Start`] if the library was started before in this process, or if it cannot be used by threads one
+    ///   after the other.
+    /// - [`Error::Mpi`] if it does not return errors to its callers.
     pub fn start(limit: Duration) -> Result<Self> {
         let reason = || "the MPI library was started before in this process".to_owned();
         let started = mpi::initialize_with_threading(Threading::Serialized);
@@ -52,51 +77,105 @@ impl Mpi {
         if provided < Threading::Serialized {
             return Err(Error::Start { reason: format!("the MPI library provides {provided:?} threads alone") });
         }
-        let (world, is_broken) = (universe.world(), AtomicBool::new(false));
-        Ok(Self { universe: ManuallyDrop::new(universe), world, limit, is_broken, one_thread: PhantomData })
+        let (world, broken) = (universe.world(), OnceCell::new());
+        let own = Self { universe: ManuallyDrop::new(universe), world, limit, broken, one_thread: PhantomData };
+        // SAFETY: the library is started, and the communicator is live. By default, it ends the process on errors.
+        own.check("MPI_Comm_set_errhandler", unsafe {
+            ffi::MPI_Comm_set_errhandler(own.world.as_raw(), ffi::RSMPI_ERRORS_RETURN)
+        })?;
+        Ok(own)
     }
 
-    /// Waits for a call. Its memory is left to the library if it does not end.
-    fn wait<D: ?Sized>(&self, what: &'static str, mut request: Request<'static, D, StaticScope>) -> Result<()> {
+    /// Refuses every call after the first one that did not end well.
+    fn expect_whole(&self) -> Result<()> {
+        match self.broken.get() {
+            None => Ok(()),
+            Some(Broken::Late { what }) => Err(Error::Timeout { what, limit: self.limit }),
+            Some(Broken::Failed { call, reason }) => Err(Error::Mpi { call, reason: reason.clone() }),
+        }
+    }
+
+    fn fail(&self, broken: Broken) -> Result<()> {
+        _ = self.broken.set(broken);
+        self.expect_whole()
+    }
+
+    fn check(&self, call: &'static str, code: c_int) -> Result<()> {
+        match code == ffi::MPI_SUCCESS as c_int {
+            true => Ok(()),
+            false => self.fail(Broken::Failed { call, reason: describe(code) }),
+        }
+    }
+
+    /// Waits for a call.
+    fn wait(&self, what: &'static str, mut request: ffi::MPI_Request) -> Result<()> {
         let start = Instant::now();
         loop {
-            request = match request.test() {
-                Ok(_) => return Ok(()),
-                Err(request) => request,
-            };
+            let mut is_done = 0;
+            // SAFETY: the request is one of the library, the pointers are to live values, and nobody asks for a status.
+            let code = unsafe { ffi::MPI_Test(&mut request, &mut is_done, ffi::RSMPI_STATUS_IGNORE) };
+            self.check("MPI_Test", code)?;
             let waited = start.elapsed();
-            if waited > self.limit {
-                // Dropping a request that is open panics, and the library may still write to its memory.
-                std::mem::forget(request);
-                self.is_broken.store(true, Ordering::Relaxed);
-                return Err(Error::Timeout { what, limit: self.limit });
-            }
-            if waited > SPIN {
-                thread::sleep(SLEEP);
+            match () {
+                () if is_done != 0 => return Ok(()),
+                () if waited > self.limit => return self.fail(Broken::Late { what }),
+                () if waited > SPIN => thread::sleep(SLEEP),
+                () => {}
             }
         }
     }
 
-    /// Does a call with memory of its own, which is freed when the call has ended.
+    /// Does a call with memory of its own. Each rank sends and gets `part` bytes at a time.
     fn call(
         &self,
-        what: &'static str,
+        [what, call]: [&'static str; 2],
+        start: Start,
         own: &[u8],
-        bytes: usize,
-        start: impl FnOnce(&SimpleCommunicator, &'static [u8], &'static mut [u8]) -> Request<'static, [u8], StaticScope>,
-    ) -> Result<Vec<u8>> {
-        if self.is_broken.load(Ordering::Relaxed) {
-            return Err(Error::Timeout { what, limit: self.limit });
+        [part, received]: [usize; 2],
+    ) -> Result<Wiped<u8>> {
+        self.expect_whole()?;
+        let too_large = |_| Error::Mpi { call, reason: format!("{part} bytes are more than a call takes") };
+        let count = c_int::try_from(part).map_err(too_large)?;
+        let (sent, received) = (Lent::of(own), Lent::zeros(received));
+        let mut request = MaybeUninit::uninit();
+        // SAFETY: all counts are those of the memory, which is taken back when the call has ended, and never freed if it
+        // does not.
+        let code = unsafe {
+            start(
+                sent.start().cast(),
+                count,
+                ffi::RSMPI_UINT8_T,
+                received.start().cast(),
+                count,
+                ffi::RSMPI_UINT8_T,
+                self.world.as_raw(),
+                request.as_mut_ptr(),
+            )
+        };
+        self.check(call, code)?;
+        // SAFETY: a call that was started has written its request.
+        self.wait(what, unsafe { request.assume_init() })?;
+        // SAFETY: the call has ended.
+        unsafe {
+            drop(sent.take());
+            Ok(received.take())
         }
-        let (sent, received) = (Box::into_raw(own.into()), Box::into_raw(vec![0; bytes].into_boxed_slice()));
-        // SAFETY: both come from boxes, and nobody else uses them until the call has ended; if it never does, they are
-        // never freed.
-        let request = unsafe { start(&self.world, &*sent, &mut *received) };
-        self.wait(what, request)?;
-        // SAFETY: as above, and the call has ended.
-        let (sent, received) = unsafe { (Box::from_raw(sent), Box::from_raw(received)) };
-        drop(evariste_backend::author::Wiped::from(sent.into_vec()));
-        Ok(received.into_vec())
+    }
+}
+
+/// What the library says of an error.
+fn describe(code: c_int) -> String {
+    let mut text = [0 as c_char; ffi::MPI_MAX_ERROR_STRING as usize];
+    let mut len = 0;
+    // SAFETY: there is room for the longest text that there is, and the pointers are to live values.
+    let described = unsafe { ffi::MPI_Error_string(code, text.as_mut_ptr(), &mut len) };
+    match (described == ffi::MPI_SUCCESS as c_int).then(|| usize::try_from(len)) {
+        // SAFETY: the library has written so many bytes.
+        Some(Ok(len)) => String::from_utf8_lossy(unsafe {
+            slice::from_raw_parts(ptr::from_ref(&text).cast::<u8>(), len.min(text.len()))
+        })
+        .into_owned(),
+        _ => format!("error {code}"),
     }
 }
 
@@ -109,24 +188,36 @@ impl Ranks for Mpi {
         usize::try_from(self.world.size()).unwrap_or(1)
     }
 
-    fn all_gather(&self, own: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let all = self.call("a gathering of all ranks", own, own.len() * self.size(), |world, sent, received| {
-            world.immediate_all_gather_into(StaticScope, sent, received)
-        })?;
-        Ok(all.chunks(own.len().max(1)).map(<[u8]>::to_vec).collect())
+    fn limit(&self) -> Duration {
+        self.limit
     }
 
-    fn all_to_all(&self, own: &[u8]) -> Result<Vec<u8>> {
-        self.call("an exchange between all ranks", own, own.len(), |world, sent, received| {
-            world.immediate_all_to_all_into(StaticScope, sent, received)
-        })
+    fn all_gather(&self, own: &[u8]) -> Result<Wiped<u8>> {
+        let names = ["a gathering of all ranks", "MPI_Iallgather"];
+        self.call(names, ffi::MPI_Iallgather, own, [own.len(), own.len() * self.size()])
+    }
+
+    fn all_to_all(&self, own: &[u8]) -> Result<Wiped<u8>> {
+        let (names, size) = (["an exchange between all ranks", "MPI_Ialltoall"], self.size());
+        // Of what does not divide, nobody sends the rest.
+        self.call(names, ffi::MPI_Ialltoall, own, [own.len() / size, own.len()])
     }
 }
 
 impl Drop for Mpi {
     fn drop(&mut self) {
+        if self.broken.get().is_some() {
+            return;
+        }
+        let mut request = MaybeUninit::uninit();
+        // SAFETY: the pointer is to a live value, which a call that was started has written.
+        let started = unsafe { ffi::MPI_Ibarrier(self.world.as_raw(), request.as_mut_ptr()) };
         // The end of the library waits for all ranks without a limit, so they meet before it.
-        if !*self.is_broken.get_mut() && self.wait("the end", self.world.immediate_barrier()).is_ok() {
+        let met = self.check("MPI_Ibarrier", started).and_then(|()| {
+            // SAFETY: as above.
+            self.wait("the end", unsafe { request.assume_init() })
+        });
+        if met.is_ok() {
             // SAFETY: it is not used after this.
             unsafe { ManuallyDrop::drop(&mut self.universe) }
         }

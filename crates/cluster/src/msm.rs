@@ -8,7 +8,7 @@ use ark_ec::{
 };
 use ark_ff::Zero;
 use ark_serialize::{CanonicalDeserialize, CanonicalSerialize};
-use evariste_backend::Device;
+use evariste_backend::{Device, author::Wiped};
 use evariste_msm::{Msm, MsmConfig, MsmCurve, Scalars};
 
 use crate::{
@@ -47,18 +47,19 @@ impl<'a, C: MsmCurve, R: Ranks> ClusterMsm<'a, C, R> {
         self.cluster.agree("call", &format!("sum over {}", std::any::type_name::<C>()))?;
         let own = self.plan.msm(scalars);
         let point = own.as_ref().map_or_else(|_| Affine::<C>::default(), |sum| sum.into_affine());
-        let mut bytes = Vec::new();
+        // The sum of a rank may depend on secrets, and tell more than that of all.
+        let mut bytes = Wiped::with_capacity(point.uncompressed_size());
         // Writing to memory does not fail.
-        let written = point.serialize_uncompressed(&mut bytes).map_err(|error| error.to_string());
+        let written = point.serialize_uncompressed(&mut *bytes).map_err(|error| error.to_string());
         let failure = own.as_ref().err().map(ToString::to_string).or(written.err());
         let all = self.cluster.gather_with(failure, &bytes);
         if let Err(error) = own {
             return Err(error.into());
         }
         let mut sum = Projective::zero();
-        for (rank, bytes) in all?.iter().enumerate() {
+        for (rank, bytes) in all?.parts().enumerate() {
             // Another rank of this program computed it: it is on the curve.
-            let point = Affine::<C>::deserialize_uncompressed_unchecked(&**bytes);
+            let point = Affine::<C>::deserialize_uncompressed_unchecked(bytes);
             sum += point.map_err(|_| Error::Undecodable { what: "point", rank })?;
         }
         Ok(sum)

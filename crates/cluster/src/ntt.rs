@@ -3,7 +3,7 @@
 use std::fmt;
 
 use ark_ff::FftField;
-use evariste_backend::{Buffer, Device, Element, Error as DeviceError, HostBuffer, Transfer, author::Wiped};
+use evariste_backend::{Buffer, Device, Error as DeviceError};
 use evariste_field::{DeviceField, Mont};
 use evariste_ntt::{NttConfig, Order, Rows, ShardedNtt, ShardedTransform};
 
@@ -43,15 +43,17 @@ pub struct ClusterNtt<'a, F: DeviceField, R> {
 }
 
 impl<'a, F: DeviceField + FftField, R: Ranks> ClusterNtt<'a, F, R> {
-    /// Makes a plan for 2^`log_n` elements, with tables on the device of this rank.
+    /// Makes a plan for 2^`log_n` elements, with tables on the device of this rank. Data takes the cluster's route if
+    /// `device` is the one that the route was made for, and host memory else.
     ///
     /// # Errors
-    /// - [`Error::Disagree`] if ranks have different fields or sizes.
+    /// - [`Error::Disagree`] if ranks have different fields, sizes or routes.
     /// - [`Error::Ntt`] on a rank that fails under the conditions of [`ShardedNtt::part`]; [`Error::Failed`] on the
     ///   others.
     /// - [`Error::Timeout`] if a rank does not come.
     pub fn new(cluster: &'a Cluster<R>, device: &Device, log_n: u32, config: NttConfig) -> Result<Self> {
-        cluster.agree("transform", &format!("{} 2^{log_n}", std::any::type_name::<F>()))?;
+        let (field, route) = (std::any::type_name::<F>(), cluster.route_of(device));
+        cluster.agree("transform", &format!("{field} 2^{log_n} by {route:?}"))?;
         let plan = ShardedNtt::part(device, cluster.rank(), cluster.size(), log_n, config);
         Ok(Self { cluster, log_n, plan: cluster.together(plan)? })
     }
@@ -63,6 +65,8 @@ impl<'a, F: DeviceField + FftField, R: Ranks> ClusterNtt<'a, F, R> {
     ///   data on one and public data on another.
     /// - [`Error::Ntt`] on a rank that fails under the conditions of [`ShardedTransform::forward_part`];
     ///   [`Error::Failed`] on the others. Their data may have changed then.
+    /// - [`Error::Exchange`] if data does not pass between the devices, and [`Error::Mpi`] if it does not pass between
+    ///   the processes.
     /// - [`Error::Timeout`] if a rank does not come.
     pub fn forward(&self, part: &mut Buffer<Mont<F>>, way: Way<F>) -> Result<()> {
         self.run("forward", part, way, |transform, part, exchange| transform.forward_part(part, exchange))
@@ -91,14 +95,13 @@ impl<'a, F: DeviceField + FftField, R: Ranks> ClusterNtt<'a, F, R> {
         let (mut met, mut failed) = (false, None);
         let mut exchange = |from: &Buffer<Mont<F>>, to: &mut Buffer<Mont<F>>, rows: &Rows| {
             met = true;
-            let exchanged = self.cluster.together(send(from, rows)).and_then(|sent| self.cluster.exchange(&sent));
-            let received = exchanged.map_err(|error| {
+            let own = self.cluster.exchange_rows(from, to, rows).map_err(|error| {
                 let reason = error.to_string();
                 failed = Some(error);
                 DeviceError::Driver { device: from.device().info().id, call: "exchange", reason }
             })?;
-            // The others hear of an error of this at the end, as of any later one.
-            Ok(receive(to, rows, &received)?)
+            // The others hear of an error of this rank's at the end, as of any later one.
+            Ok(own?)
         };
         let own = steps(&transform, part, Box::new(&mut exchange)).map_err(Error::from);
         if let Some(error) = failed {
@@ -114,31 +117,6 @@ impl<'a, F: DeviceField + FftField, R: Ranks> ClusterNtt<'a, F, R> {
 
 /// What exchanges rows between ranks.
 type Exchange<'e, F> = Box<dyn FnOnce(&Buffer<Mont<F>>, &mut Buffer<Mont<F>>, &Rows) -> evariste_ntt::Result<()> + 'e>;
-
-/// The bytes for each rank, in the device's form, which is the same on all devices.
-fn send<F: DeviceField>(from: &Buffer<Mont<F>>, rows: &Rows) -> Result<Wiped<u8>, DeviceError> {
-    let host = host(from)?;
-    let bytes = from.read_pinned(host)?.wait()?;
-    let row = bytes.len() / rows.sent.len();
-    let mut sent = Wiped::with_capacity(bytes.len());
-    rows.sent.iter().for_each(|sending| sent.extend_from_slice(&bytes[sending * row..][..row]));
-    Ok(sent)
-}
-
-/// Writes what came from each rank to its row.
-fn receive<F: DeviceField>(to: &mut Buffer<Mont<F>>, rows: &Rows, received: &[u8]) -> Result<(), DeviceError> {
-    let mut host = host(to)?;
-    let row = received.len() / rows.received.len();
-    for (bytes, place) in received.chunks_exact(row.max(1)).zip(&rows.received) {
-        host[place * row..][..row].copy_from_slice(bytes);
-    }
-    to.write_pinned(host)?.wait().map(drop)
-}
-
-/// Host memory for all of a buffer.
-fn host<F: DeviceField>(buffer: &Buffer<Mont<F>>) -> Result<HostBuffer, DeviceError> {
-    buffer.device().host_buffer(buffer.len() * Mont::<F>::BYTES, Transfer::Both, buffer.secrecy())
-}
 
 impl<F: DeviceField, R> fmt::Debug for ClusterNtt<'_, F, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,7 +8,7 @@ use evariste_field::{DeviceField, Mont};
 use evariste_sumcheck::{Error as SumcheckError, ProverOutput, Statement, Sumcheck, SumcheckConfig, Transcript};
 
 use crate::{
-    cluster::Cluster,
+    cluster::{Cluster, Gathered},
     error::{Error, Result},
     ranks::Ranks,
 };
@@ -60,7 +60,9 @@ impl<'a, E: DeviceField, T: DeviceField, R: Ranks> ClusterSumcheck<'a, E, T, R> 
         claim: E,
         transcript: &mut dyn Transcript<E>,
     ) -> Result<ProverOutput<E>> {
-        self.cluster.agree("statement", &format!("{statement:?} {claim}"))?;
+        // The text of a statement leaves out what its expression is.
+        let expression = statement.expression().digest();
+        self.cluster.agree("statement", &format!("{statement:?} {expression:?} {claim}"))?;
         let places = [self.cluster.rank(), self.cluster.size()];
         // Messages of all rounds and of the end are equally long, so that a rank that fails need not know which one the
         // others wait for.
@@ -82,11 +84,7 @@ impl<'a, E: DeviceField, T: DeviceField, R: Ranks> ClusterSumcheck<'a, E, T, R> 
                 let digest = blake3::hash(format!("{:?}", output.point).as_bytes());
                 let mut message = vec![0; 4 * E::LIMBS * elements];
                 message.iter_mut().zip(digest.as_bytes()).for_each(|(byte, digest)| *byte = *digest);
-                let all = self.cluster.gather_with(None, &message)?;
-                match all.iter().position(|other| *other != all[0]) {
-                    Some(rank) => Err(Error::Disagree { what: "transcript", rank }),
-                    None => Ok(output),
-                }
+                self.cluster.gather_with(None, &message)?.expect_same("transcript").map(|()| output)
             }
             // The others wait for a message of this rank. What they answer changes nothing.
             (None, Err(error)) => {
@@ -107,19 +105,19 @@ fn encode<E: DeviceField>(own: &[E], elements: usize) -> Wiped<u8> {
     bytes
 }
 
-fn decode<E: DeviceField>(all: &[Vec<u8>], elements: usize) -> Result<Vec<Vec<E>>> {
-    let of_rank = |(rank, bytes): (usize, &Vec<u8>)| {
-        let words: Vec<u32> = bytes
-            .chunks_exact(4)
-            .map(|bytes| bytes.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte)))
-            .collect();
+fn decode<E: DeviceField>(all: &Gathered, elements: usize) -> Result<Vec<Vec<E>>> {
+    let of_rank = |(rank, bytes): (usize, &[u8])| {
+        let mut words = Wiped::with_capacity(bytes.len() / 4);
+        words.extend(
+            bytes.chunks_exact(4).map(|bytes| bytes.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte))),
+        );
         let parts = || words.chunks_exact(E::LIMBS).take(elements);
         match parts().count() == elements && parts().all(E::is_stored) {
             true => Ok(parts().map(E::load).collect()),
             false => Err(Error::Undecodable { what: "message of a round", rank }),
         }
     };
-    all.iter().enumerate().map(of_rank).collect()
+    all.parts().enumerate().map(of_rank).collect()
 }
 
 impl<E, T, R> fmt::Debug for ClusterSumcheck<'_, E, T, R> {

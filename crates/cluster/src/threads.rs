@@ -5,6 +5,8 @@ use std::{
     time::Duration,
 };
 
+use evariste_backend::author::Wiped;
+
 use crate::{
     error::{Error, Result},
     ranks::Ranks,
@@ -48,7 +50,11 @@ impl Ranks for Threads {
         self.size
     }
 
-    fn all_gather(&self, own: &[u8]) -> Result<Vec<Vec<u8>>> {
+    fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    fn all_gather(&self, own: &[u8]) -> Result<Wiped<u8>> {
         let (round, changed) = &*self.shared;
         let round = round.lock().unwrap_or_else(PoisonError::into_inner);
         // The message of the last round is taken by all.
@@ -66,17 +72,19 @@ impl Ranks for Threads {
         if late.timed_out() {
             return self.timeout();
         }
-        let all: Vec<Vec<u8>> = round.messages.iter().flatten().cloned().collect();
+        let all: Vec<u8> = round.messages.iter().flatten().flatten().copied().collect();
         round.taken += 1;
         if round.taken == self.size {
             *round = Round { messages: vec![None; self.size], taken: 0 };
             changed.notify_all();
         }
-        Ok(all)
+        Ok(Wiped::from(all))
     }
 
-    fn all_to_all(&self, own: &[u8]) -> Result<Vec<u8>> {
+    fn all_to_all(&self, own: &[u8]) -> Result<Wiped<u8>> {
         let part = own.len() / self.size;
-        Ok(self.all_gather(own)?.iter().flat_map(|sent| sent[self.rank * part..][..part].to_vec()).collect())
+        let all = self.all_gather(own)?;
+        let parts = all.chunks(own.len().max(1)).flat_map(|sent| &sent[self.rank * part..][..part]);
+        Ok(Wiped::from(parts.copied().collect::<Vec<_>>()))
     }
 }

@@ -5,6 +5,8 @@ use std::{
     time::Duration,
 };
 
+use cudarc::driver::sys::CUresult;
+
 use super::{
     Cuda, compiler,
     double::{self, Failure},
@@ -17,7 +19,7 @@ use crate::{
     cache::Cache,
     compilations::Origin,
     device::Device,
-    device::dispatch::Arg,
+    device::dispatch::{Arg, Lent},
     error::{Error, Result},
     host::{HostBuffer, Pending},
     info::Transfer,
@@ -203,6 +205,44 @@ fn sizes_at_their_extremes_are_errors() {
     }
     drop(x);
     drop(device);
+    double::run_all();
+    assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]));
+}
+
+/// Work that another library gives to a queue comes behind what other queues did with the same memory, and before what
+/// they do next.
+#[test]
+fn lent_queues_keep_the_order_of_uses() {
+    double::reset(false);
+    let (device, other) = (open(0).unwrap(), open(1).unwrap());
+    let (kernel, work, lent) = (fill(&device).unwrap(), device.queue().unwrap(), device.queue().unwrap());
+    let (mut x, mut y) = (device.alloc::<u32>(LEN).unwrap(), device.upload::<u32>(&[1; LEN]).unwrap());
+    launch(&kernel, &work, 7, &mut x).unwrap();
+    let half = LEN / 2;
+    let copy = |lent: Lent<'_>| {
+        let (from, to) = (lent.addresses[0], lent.addresses[1]);
+        // SAFETY: both have so many bytes, of which one is read and the other written.
+        let given = unsafe { (double::FUNCTIONS.cuMemcpyDtoDAsync_v2)(to, from, BYTES / 2, lent.stream.cast()) };
+        assert_eq!(given, CUresult::CUDA_SUCCESS);
+        Ok(())
+    };
+    let args = &mut [Arg::read(x.view(half..).unwrap()), Arg::write(y.view_mut(..half).unwrap())];
+    // SAFETY: the copy stays inside both views, and is given before the call returns.
+    unsafe { lent.lend(args, copy) }.unwrap();
+    launch(&kernel, &work, 8, &mut x).unwrap();
+    assert_eq!(work.read(&y).unwrap(), [[7; LEN / 2], [1; LEN / 2]].concat());
+    assert_eq!(x.to_vec().unwrap(), [8; LEN]);
+    let event = work.record().unwrap();
+    device.sync().unwrap();
+    assert_eq!(device.is_done(&event), Ok(true));
+
+    let broken = Error::Driver { device: device.info().id, call: "a library", reason: "made to fail".into() };
+    // SAFETY: no work is given.
+    assert_eq!(unsafe { lent.lend(&mut [], |_| Err(broken.clone())) }, Err(broken));
+    // SAFETY: as above.
+    let foreign = unsafe { other.default_queue().lend(&mut [Arg::read(&x)], |_| unreachable!("it is refused")) };
+    assert!(matches!(foreign, Err(Error::WrongDevice { .. })), "{foreign:?}");
+    drop((x, y, kernel, work, lent, event, device, other));
     double::run_all();
     assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]));
 }

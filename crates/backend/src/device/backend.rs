@@ -9,8 +9,8 @@ use std::{fmt, ops::Range, time::Duration};
 
 use crate::{
     compilations::Observer,
-    device::dispatch::Dispatch,
-    error::Result,
+    device::dispatch::{Arg, Dispatch, Lent},
+    error::{Error, Result},
     handles::{Event, Executable, Memory, QueueHandle},
     host::{HostBuffer, Pending},
     info::{DeviceInfo, Stats, Transfer},
@@ -260,6 +260,39 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// With these parameters, the kernel's body must stay inside its bindings, and must not use more shared memory
     /// than it declares.
     unsafe fn dispatch(&self, queue: &QueueHandle, job: Dispatch<'_, '_>) -> Result<()>;
+
+    /// Calls `give` once with the queue and the buffers in terms of the driver, so that another library gives work to
+    /// the queue. That work is ordered with work on other queues as a launch with these arguments is. What belongs to the
+    /// device is current on the calling thread meanwhile, such as its context. By default, nothing is lent.
+    ///
+    /// # Errors
+    /// - [`crate::Error::Unavailable`] if the backend lends nothing.
+    /// - [`crate::Error::WrongDevice`] if a handle is of another device of this backend.
+    /// - [`crate::Error::Driver`] if it is of another backend or if a call of the driver fails.
+    /// - [`crate::Error::Lost`] if the device is lost.
+    /// - The error of `give`. What it gave before it failed stays ordered.
+    ///
+    /// # Safety
+    /// `give` gives work to this stream alone, and all of it before it returns. The work reads and writes bytes of
+    /// `args` alone, and writes those alone that are bound for writing. Neither stream nor addresses are used after that
+    /// work. `give` leaves the thread's context as it was.
+    unsafe fn lend(
+        &self,
+        _queue: &QueueHandle,
+        _args: &mut [Arg<'_>],
+        _give: &mut dyn FnMut(Lent<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let reason = "no other library works on its queues".into();
+        Err(Error::Unavailable { backend: self.info().id.kind, reason })
+    }
+
+    /// Returns whether the work before an event is done. By default, it waits for it.
+    ///
+    /// # Errors
+    /// Those of [`Backend::elapsed`].
+    fn is_done(&self, event: &Event) -> Result<bool> {
+        self.elapsed(event, event).map(|_| true)
+    }
 
     /// Waits until all queues are idle, and reports errors of their work.
     ///

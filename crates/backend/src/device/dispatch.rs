@@ -1,5 +1,7 @@
 //! Launches, as a backend gets them.
 
+use std::ffi::c_void;
+
 use crate::{
     bindings::{Access, Binding, BindingType},
     device::Device,
@@ -23,6 +25,16 @@ pub struct Dispatch<'a, 'm> {
     pub args: &'a mut [Arg<'m>],
     /// Workgroups, at least 1.
     pub groups: u64,
+}
+
+/// A queue and memory of a device in terms of its driver, for one call of another library
+/// ([`Queue::lend`](crate::Queue::lend)).
+#[derive(Debug)]
+pub struct Lent<'a> {
+    /// The stream of the queue: a `CUstream` of CUDA.
+    pub stream: *mut c_void,
+    /// The address on the device of the first byte of each argument, in their order.
+    pub addresses: &'a [u64],
 }
 
 /// A buffer or a view, bound to a launch.
