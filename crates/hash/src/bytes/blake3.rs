@@ -1,0 +1,299 @@
+//! BLAKE3: its chunks, and its tree by layers.
+
+use evariste_backend::{Buffer, Element, Error as DeviceError, Secrecy, View, ViewMut, author::Arg};
+
+use super::{
+    ByteHash, LAUNCH_MESSAGES, Messages, WORD, groups,
+    params::{CHUNK, ChunkParams, ParentParams, flags, parents},
+    places, spec,
+};
+use crate::error::Result;
+
+/// Bytes of messages that one launch takes at most.
+const LAUNCH_BYTES: usize = 1 << 30;
+
+/// Chunks whose values are kept at a time, at most, unless one message has more: 64 MiB.
+const KEPT_CHUNKS: usize = 1 << 21;
+
+/// The memory of two layers of trees.
+struct Layers {
+    these: Buffer<[u8; 32]>,
+    next: Buffer<[u8; 32]>,
+}
+
+/// What launches of one layer take: the number of values, and a table.
+type Jobs<const N: usize> = Vec<[u32; N]>;
+
+pub(super) fn required_bytes(messages: usize, bytes: usize) -> u64 {
+    let chunks = chunks(bytes);
+    let at_once = messages.min(LAUNCH_MESSAGES) as u64;
+    // A table of all chunks, and two layers.
+    let kept = at_once.saturating_mul(chunks as u64).min(KEPT_CHUNKS.max(chunks) as u64);
+    if chunks > 1 { 16 * at_once.min(kept) + kept.saturating_mul(16 + 8 + 32 + 32) } else { 16 * at_once }
+}
+
+/// Chunks of a message.
+fn chunks(bytes: usize) -> usize {
+    bytes.div_ceil(CHUNK).max(1)
+}
+
+impl ByteHash {
+    /// Hashes messages of one length.
+    pub(super) fn blake3_apart<T: Element>(
+        &self,
+        messages: Messages<'_, T>,
+        mut out: ViewMut<'_, [u8; 32]>,
+        stride: usize,
+    ) -> Result<()> {
+        let (bytes, secrecy) = (messages.bytes(), Secrecy::of([messages.values.secrecy(), out.secrecy()]));
+        let chunks = chunks(bytes);
+        self.expect_chunks(chunks)?;
+        let fitting = (LAUNCH_BYTES / bytes.max(1)).min(LAUNCH_MESSAGES);
+        let most = if chunks == 1 { fitting } else { fitting.min(KEPT_CHUNKS / chunks).max(1) };
+        let mut layers = match chunks {
+            1 => None,
+            _ => Some(self.layers(most.min(messages.count) * chunks, most.min(messages.count), secrecy)?),
+        };
+        for start in (0..messages.count).step_by(most) {
+            let len = most.min(messages.count - start);
+            let part = messages.part(start, len)?;
+            let digests = out.view_mut(start * stride..start * stride + places(len, stride))?;
+            match &mut layers {
+                None => self.launch_chunks(part, flags::ROOT, 0, 1, digests, stride)?,
+                Some(layers) => {
+                    self.launch_all_chunks(part, chunks, layers.these.view_mut(..len * chunks)?)?;
+                    self.launch_layers(layers, len, chunks, digests, stride)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the values of all chunks of messages, of one if they are long.
+    fn launch_all_chunks<T: Element>(
+        &self,
+        messages: Messages<'_, T>,
+        chunks: usize,
+        mut values: ViewMut<'_, [u8; 32]>,
+    ) -> Result<()> {
+        if messages.bytes() <= LAUNCH_BYTES {
+            return self.launch_chunks(messages, 0, 0, chunks, values, 1);
+        }
+        // Whole elements of whole chunks.
+        let most = (LAUNCH_BYTES / CHUNK / T::BYTES).max(1) * T::BYTES;
+        for first in (0..chunks).step_by(most) {
+            let len = most.min(chunks - first);
+            let end = (first + len) * CHUNK / T::BYTES;
+            let part = messages.values.view(first * CHUNK / T::BYTES..end.min(messages.columns))?;
+            let part = Messages { values: part, columns: part.len(), count: 1 };
+            self.launch_chunks(part, 0, first, len, values.view_mut(first..first + len)?, 1)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the values of `chunks` chunks of each message, whose first has number `first`.
+    fn launch_chunks<T: Element>(
+        &self,
+        messages: Messages<'_, T>,
+        flags: u32,
+        first: usize,
+        chunks: usize,
+        out: ViewMut<'_, [u8; 32]>,
+        stride: usize,
+    ) -> Result<()> {
+        let kernel = self.shared.chunks.get(&self.shared.device, spec::blake3_chunks)?;
+        let (bytes, len) = (messages.bytes(), messages.count * chunks);
+        let params = ChunkParams {
+            len: len as u32,
+            at: messages.at(),
+            pitch: bytes as u32,
+            bytes: bytes as u32,
+            stride: stride as u32,
+            flags,
+            chunks: chunks as u32,
+            first: first as u32,
+        };
+        let args = &mut [Arg::read(messages.values), Arg::read(self.shared.nothing.view(..0)?), Arg::write(out)];
+        // SAFETY: messages have so many bytes and chunks, and there is a place for the value of each chunk.
+        unsafe { kernel.launch(&self.queue, groups(len), &params, args)? };
+        Ok(())
+    }
+
+    /// Goes up the trees of `count` messages of so many chunks, at least 2.
+    fn launch_layers(
+        &self,
+        layers: &mut Layers,
+        count: usize,
+        chunks: usize,
+        mut out: ViewMut<'_, [u8; 32]>,
+        stride: usize,
+    ) -> Result<()> {
+        let kernel = self.shared.parents.get(&self.shared.device, spec::blake3_parents)?;
+        let Layers { these, next } = layers;
+        let (mut these, mut next, mut nodes) = (these, next, chunks);
+        while nodes > 1 {
+            let (len, is_root) = (count * nodes.div_ceil(2), nodes == 2);
+            let target = if is_root { out.reborrow() } else { next.view_mut(..len)? };
+            let params = ParentParams {
+                len: len as u32,
+                stride: if is_root { stride as u32 } else { 1 },
+                flags: if is_root { flags::ROOT } else { 0 },
+                nodes: nodes as u32,
+            };
+            let nothing = self.shared.nothing.view(..0)?;
+            let args = &mut [Arg::read(these.view(..count * nodes)?), Arg::read(nothing), Arg::write(target)];
+            // SAFETY: there are so many children of each message, and a place for each parent.
+            unsafe { kernel.launch(&self.queue, groups(len), &params, args)? };
+            (these, next) = (next, these);
+            nodes = nodes.div_ceil(2);
+        }
+        Ok(())
+    }
+
+    /// Hashes messages of different lengths. The offsets have been checked.
+    pub(super) fn blake3_many(
+        &self,
+        bytes: View<'_, u8>,
+        offsets: &[usize],
+        mut out: ViewMut<'_, [u8; 32]>,
+    ) -> Result<()> {
+        let secrecy = Secrecy::of([bytes.secrecy(), out.secrecy()]);
+        let lengths = || offsets.windows(2).map(|pair| pair[1] - pair[0]);
+        self.expect_chunks(lengths().map(chunks).max().unwrap_or(1))?;
+        let mut start = 0;
+        while start < out.len() {
+            let (mut len, mut kept) = (0, 0);
+            for message in lengths().skip(start).take(LAUNCH_MESSAGES) {
+                kept += chunks(message);
+                if offsets[start + len + 1] - offsets[start] > LAUNCH_BYTES || kept > KEPT_CHUNKS {
+                    break;
+                }
+                len += 1;
+            }
+            let end = start + len.max(1);
+            let part = bytes.view(offsets[start]..offsets[end])?;
+            let digests = out.view_mut(start..end)?;
+            match len {
+                0 => self.blake3_apart(Messages { values: part, columns: part.len(), count: 1 }, digests, 1)?,
+                _ => self.blake3_table(part, &offsets[start..=end], digests, secrecy)?,
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Hashes messages by tables of their chunks and of the parents of each layer.
+    fn blake3_table(
+        &self,
+        bytes: View<'_, u8>,
+        offsets: &[usize],
+        mut out: ViewMut<'_, [u8; 32]>,
+        secrecy: Secrecy,
+    ) -> Result<()> {
+        let (mut single, mut several): (Jobs<4>, Jobs<4>) = (Vec::new(), Vec::new());
+        // The message, the first node and the number of nodes of each tree.
+        let mut trees: Vec<[u32; 3]> = Vec::new();
+        for (message, pair) in offsets.windows(2).enumerate() {
+            let (at, len) = (pair[0] - offsets[0], pair[1] - pair[0]);
+            let count = chunks(len);
+            if count == 1 {
+                single.push([at as u32, len as u32, 0, message as u32]);
+                continue;
+            }
+            trees.push([message as u32, several.len() as u32, count as u32]);
+            for chunk in 0..count {
+                let rest = len - chunk * CHUNK;
+                let at = (at + chunk * CHUNK) as u32;
+                several.push([at, rest.min(CHUNK) as u32, chunk as u32, several.len() as u32]);
+            }
+        }
+        self.launch_chunk_table(bytes, &single, flags::ROOT, out.reborrow())?;
+        if trees.is_empty() {
+            return Ok(());
+        }
+        let Layers { mut these, mut next } = self.layers(several.len(), trees.len(), secrecy)?;
+        self.launch_chunk_table(bytes, &several, 0, these.as_view_mut())?;
+        while !trees.is_empty() {
+            let (mut roots, mut inner): (Jobs<2>, Jobs<2>) = (Vec::new(), Vec::new());
+            trees.retain_mut(|[message, first, nodes]| {
+                if *nodes == 2 {
+                    roots.push([*first, *message]);
+                    return false;
+                }
+                let start = inner.len() as u32;
+                for child in (0..*nodes).step_by(2) {
+                    let copy = if child + 1 == *nodes { parents::COPY } else { 0 };
+                    inner.push([(*first + child) | copy, start + child / 2]);
+                }
+                (*first, *nodes) = (start, nodes.div_ceil(2));
+                true
+            });
+            self.launch_parent_table(&these, &roots, flags::ROOT, out.reborrow())?;
+            self.launch_parent_table(&these, &inner, 0, next.as_view_mut())?;
+            (these, next) = (next, these);
+        }
+        Ok(())
+    }
+
+    fn launch_chunk_table(
+        &self,
+        bytes: View<'_, u8>,
+        jobs: &[[u32; 4]],
+        root: u32,
+        out: ViewMut<'_, [u8; 32]>,
+    ) -> Result<()> {
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        let kernel = self.shared.chunks.get(&self.shared.device, spec::blake3_chunks)?;
+        let params = ChunkParams {
+            len: jobs.len() as u32,
+            at: (bytes.start() % WORD) as u32,
+            stride: 1,
+            flags: flags::TABLE | root,
+            ..ChunkParams::default()
+        };
+        let table = self.queue.upload_with::<u32>(jobs.as_flattened(), out.secrecy())?;
+        let args = &mut [Arg::read(bytes), Arg::read(&table), Arg::write(out)];
+        // SAFETY: the jobs name bytes and places that there are, no place twice.
+        unsafe { kernel.launch(&self.queue, groups(jobs.len()), &params, args)? };
+        Ok(())
+    }
+
+    fn launch_parent_table(
+        &self,
+        children: &Buffer<[u8; 32]>,
+        jobs: &[[u32; 2]],
+        root: u32,
+        out: ViewMut<'_, [u8; 32]>,
+    ) -> Result<()> {
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        let kernel = self.shared.parents.get(&self.shared.device, spec::blake3_parents)?;
+        let params =
+            ParentParams { len: jobs.len() as u32, stride: 1, flags: flags::TABLE | root, ..ParentParams::default() };
+        let table = self.queue.upload_with::<u32>(jobs.as_flattened(), out.secrecy())?;
+        let args = &mut [Arg::read(children), Arg::read(&table), Arg::write(out)];
+        // SAFETY: the jobs name children and places that there are, no place twice.
+        unsafe { kernel.launch(&self.queue, groups(jobs.len()), &params, args)? };
+        Ok(())
+    }
+
+    /// Memory for the values of so many chunks of several trees, and for a layer above them.
+    fn layers(&self, chunks: usize, trees: usize, secrecy: Secrecy) -> Result<Layers> {
+        let device = &self.shared.device;
+        let these = device.alloc_with(chunks, secrecy)?;
+        Ok(Layers { these, next: device.alloc_with(chunks.div_ceil(2) + trees, secrecy)? })
+    }
+
+    /// Refuses a message of more chunks than kernels number.
+    fn expect_chunks(&self, chunks: usize) -> Result<()> {
+        const MOST: usize = 1 << 31;
+        if chunks <= MOST {
+            return Ok(());
+        }
+        let (device, expected) = (self.shared.device.info().id, MOST as u64);
+        Err(DeviceError::TooLarge { what: "message, in chunks", device, expected, actual: chunks as u64 }.into())
+    }
+}
