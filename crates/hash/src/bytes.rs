@@ -20,11 +20,20 @@ mod spec;
 mod tests;
 mod wgsl;
 
-/// Bytes of messages that one launch takes at most: kernels count them by 31 bits.
-const LAUNCH_BYTES: usize = (1 << 31) - (1 << 16);
+/// What one launch takes at most.
+#[derive(Clone, Copy, Debug)]
+struct Most {
+    /// Bytes of messages: kernels count them by 31 bits.
+    bytes: usize,
+    messages: usize,
+    /// Chunks of BLAKE3 whose values are kept, unless one message has more.
+    chunks: usize,
+}
 
-/// Messages that one launch takes at most.
-const LAUNCH_MESSAGES: usize = 1 << 24;
+impl Most {
+    /// Values of chunks take 64 MiB.
+    const USUAL: Self = Self { bytes: (1 << 31) - (1 << 16), messages: 1 << 24, chunks: 1 << 21 };
+}
 
 /// Bytes of the word of a binding of bytes.
 const WORD: usize = 16;
@@ -76,6 +85,7 @@ pub struct ByteHash {
 struct Shared {
     device: Device,
     function: HashFunction,
+    most: Most,
     /// What is bound where there is no table.
     nothing: Buffer<[u8; 32]>,
     messages: LazyKernel<MessageParams>,
@@ -116,12 +126,16 @@ impl ByteHash {
     /// # Errors
     /// [`Error::Device`] if there is no memory, or if the device fails.
     pub fn new(queue: impl Into<Queue>, function: HashFunction) -> Result<Self> {
-        let queue = queue.into();
+        Self::with_most(queue.into(), function, Most::USUAL)
+    }
+
+    fn with_most(queue: Queue, function: HashFunction, most: Most) -> Result<Self> {
         let device = queue.device().clone();
         let shared = Shared {
             nothing: device.alloc(1)?,
             device,
             function,
+            most,
             messages: LazyKernel::default(),
             chunks: LazyKernel::default(),
             parents: LazyKernel::default(),
@@ -235,8 +249,8 @@ impl ByteHash {
         let mut start = 0;
         while start < out.len() {
             let base = offsets[start];
-            let most = out.len().min(start + LAUNCH_MESSAGES);
-            let len = offsets[start + 1..=most].partition_point(|offset| offset - base <= LAUNCH_BYTES);
+            let most = out.len().min(start + self.shared.most.messages);
+            let len = offsets[start + 1..=most].partition_point(|offset| offset - base <= self.shared.most.bytes);
             let table: Vec<u32> = offsets[start..=start + len].iter().map(|offset| (offset - base) as u32).collect();
             let messages = bytes.view(base..offsets[start + len])?;
             let params = MessageParams {
@@ -318,7 +332,7 @@ impl ByteHash {
             ..MessageParams::default()
         };
         kernel.expect_fits(&params)?;
-        let most = (LAUNCH_BYTES / bytes.max(1)).min(LAUNCH_MESSAGES);
+        let most = (self.shared.most.bytes / bytes.max(1)).min(self.shared.most.messages);
         for start in (0..count).step_by(most) {
             let len = most.min(count - start);
             let part = messages.part(start, len)?;
@@ -341,10 +355,11 @@ impl ByteHash {
 
     /// Refuses a message that one launch does not take.
     fn expect_message(&self, bytes: usize) -> Result<()> {
-        if bytes <= LAUNCH_BYTES {
+        let most = self.shared.most.bytes;
+        if bytes <= most {
             return Ok(());
         }
-        let (device, expected) = (self.shared.device.info().id, LAUNCH_BYTES as u64);
+        let (device, expected) = (self.shared.device.info().id, most as u64);
         Err(DeviceError::TooLarge { what: "message", device, expected, actual: bytes as u64 }.into())
     }
 }

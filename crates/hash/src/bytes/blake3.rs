@@ -3,17 +3,11 @@
 use evariste_backend::{Buffer, Element, Error as DeviceError, Secrecy, View, ViewMut, author::Arg};
 
 use super::{
-    ByteHash, LAUNCH_MESSAGES, Messages, WORD, groups,
+    ByteHash, Messages, Most, WORD, groups,
     params::{CHUNK, ChunkParams, ParentParams, flags, parents},
     places, spec,
 };
 use crate::error::Result;
-
-/// Bytes of messages that one launch takes at most.
-const LAUNCH_BYTES: usize = 1 << 30;
-
-/// Chunks whose values are kept at a time, at most, unless one message has more: 64 MiB.
-const KEPT_CHUNKS: usize = 1 << 21;
 
 /// The memory of two layers of trees.
 struct Layers {
@@ -26,9 +20,9 @@ type Jobs<const N: usize> = Vec<[u32; N]>;
 
 pub(super) fn required_bytes(messages: usize, bytes: usize) -> u64 {
     let chunks = chunks(bytes);
-    let at_once = messages.min(LAUNCH_MESSAGES) as u64;
+    let at_once = messages.min(Most::USUAL.messages) as u64;
     // A table of all chunks, and two layers.
-    let kept = at_once.saturating_mul(chunks as u64).min(KEPT_CHUNKS.max(chunks) as u64);
+    let kept = at_once.saturating_mul(chunks as u64).min(Most::USUAL.chunks.max(chunks) as u64);
     if chunks > 1 { 16 * at_once.min(kept) + kept.saturating_mul(16 + 8 + 32 + 32) } else { 16 * at_once }
 }
 
@@ -48,8 +42,9 @@ impl ByteHash {
         let (bytes, secrecy) = (messages.bytes(), Secrecy::of([messages.values.secrecy(), out.secrecy()]));
         let chunks = chunks(bytes);
         self.expect_chunks(chunks)?;
-        let fitting = (LAUNCH_BYTES / bytes.max(1)).min(LAUNCH_MESSAGES);
-        let most = if chunks == 1 { fitting } else { fitting.min(KEPT_CHUNKS / chunks).max(1) };
+        let limit = self.shared.most;
+        let fitting = (limit.bytes / bytes.max(1)).min(limit.messages);
+        let most = if chunks == 1 { fitting } else { fitting.min(limit.chunks / chunks).max(1) };
         let mut layers = match chunks {
             1 => None,
             _ => Some(self.layers(most.min(messages.count) * chunks, most.min(messages.count), secrecy)?),
@@ -76,11 +71,11 @@ impl ByteHash {
         chunks: usize,
         mut values: ViewMut<'_, [u8; 32]>,
     ) -> Result<()> {
-        if messages.bytes() <= LAUNCH_BYTES {
+        if messages.bytes() <= self.shared.most.bytes {
             return self.launch_chunks(messages, 0, 0, chunks, values, 1);
         }
         // Whole elements of whole chunks.
-        let most = (LAUNCH_BYTES / CHUNK / T::BYTES).max(1) * T::BYTES;
+        let most = (self.shared.most.bytes / CHUNK / T::BYTES).max(1) * T::BYTES;
         for first in (0..chunks).step_by(most) {
             let len = most.min(chunks - first);
             let end = (first + len) * CHUNK / T::BYTES;
@@ -160,12 +155,12 @@ impl ByteHash {
         let secrecy = Secrecy::of([bytes.secrecy(), out.secrecy()]);
         let lengths = || offsets.windows(2).map(|pair| pair[1] - pair[0]);
         self.expect_chunks(lengths().map(chunks).max().unwrap_or(1))?;
-        let mut start = 0;
+        let (mut start, limit) = (0, self.shared.most);
         while start < out.len() {
             let (mut len, mut kept) = (0, 0);
-            for message in lengths().skip(start).take(LAUNCH_MESSAGES) {
+            for message in lengths().skip(start).take(limit.messages) {
                 kept += chunks(message);
-                if offsets[start + len + 1] - offsets[start] > LAUNCH_BYTES || kept > KEPT_CHUNKS {
+                if offsets[start + len + 1] - offsets[start] > limit.bytes || kept > limit.chunks {
                     break;
                 }
                 len += 1;

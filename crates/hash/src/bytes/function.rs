@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::{LAUNCH_MESSAGES, blake3, cpu};
+use super::{Most, blake3, cpu};
 
 /// A hash function of bytes, with digests of 32 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,7 +38,7 @@ impl HashFunction {
     pub fn required_bytes(self, messages: usize, bytes: usize) -> u64 {
         match self {
             HashFunction::Blake3 => blake3::required_bytes(messages, bytes),
-            _ => 4 * (messages.min(LAUNCH_MESSAGES) as u64 + 1),
+            _ => 4 * (messages.min(Most::USUAL.messages) as u64 + 1),
         }
     }
 

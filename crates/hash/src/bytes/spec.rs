@@ -65,11 +65,7 @@ pub(super) fn hash_messages(function: HashFunction) -> KernelSpec {
         Binding::write("out", BindingType::Vec4),
     ];
     let body = move |params: &MessageParams, [x, offsets, out]: &mut [CpuArg<'_>; 3]| {
-        // The byte behind the message tells functions of one text apart.
-        let function = HashFunction::ALL
-            .into_iter()
-            .find(|other| other.pad() == params.pad && variant(*other) == variant(function));
-        cpu::hash_messages(function.unwrap_or(HashFunction::Sha256), params, x.read(), offsets.read(), out.write());
+        cpu::hash_messages(function, params, x.read(), offsets.read(), out.write());
     };
     let text = move |language| {
         source(language, function, evariste_cuda::hash::HASH_MESSAGES, evariste_shaders::hash::HASH_MESSAGES)

@@ -7,7 +7,7 @@ use evariste_backend::{Device, Error as DeviceError, Secrecy};
 use evariste_emulator::Arithmetic;
 use tiny_keccak::Hasher;
 
-use super::{ByteHash, function::HashFunction};
+use super::{ByteHash, Most, function::HashFunction};
 use crate::{error::Error, reference::bytes::digest as defined};
 
 /// The CPU, and CUDA sources on the host, as far as there is a compiler. Trials run on GPUs and their emulation.
@@ -112,6 +112,44 @@ fn rows_and_many_and_pairs_are_the_definitions() {
                 expected[1..].chunks_exact(2).map(|pair| defined(function, pair.as_flattened())).collect();
             assert_eq!(pairs.to_vec().unwrap(), expected, "{name}, {function}, pairs");
             assert_eq!(hash.digest(data.view(5..40_005).unwrap()).unwrap(), defined(function, &bytes[5..40_005]));
+        }
+    }
+}
+
+/// Launches that take few messages, bytes or chunks.
+#[test]
+fn long_inputs_are_divided() {
+    let (device, bytes) = (Device::cpu(), random(40_000));
+    let data = device.upload::<u8>(&bytes).unwrap();
+    for most in [
+        Most { bytes: 7000, messages: 2, chunks: 100 },
+        Most { bytes: 7000, messages: 100, chunks: 4 },
+        Most { bytes: 3000, messages: 100, chunks: 100 },
+    ] {
+        for function in HashFunction::ALL {
+            let hash = ByteHash::with_most((&device).into(), function, most).unwrap();
+            // BLAKE3 cuts messages too.
+            let (lengths, len) = match function {
+                HashFunction::Blake3 => ([0, 1, 9000, 6999, 1025, 0, 2100], 4100),
+                _ => ([0, 1, 2900, 3000, 1025, 0, 2100], 900),
+            };
+            let rows = data.view(3..3 + 7 * len).unwrap();
+            let mut out = device.upload::<[u8; 32]>(&[[1; 32]; 7]).unwrap();
+            hash.hash_rows(rows, len, &mut out).unwrap();
+            let expected: Vec<_> = (0..7).map(|row| defined(function, &bytes[3 + row * len..][..len])).collect();
+            assert_eq!(out.to_vec().unwrap(), expected, "{function}, rows by {most:?}");
+            let ends = |end: &mut usize, len| {
+                *end += len;
+                Some(*end)
+            };
+            let offsets: Vec<usize> = iter::once(0).chain(lengths).scan(5, ends).collect();
+            hash.hash_many(&data, &offsets, &mut out).unwrap();
+            let expected: Vec<_> = offsets.windows(2).map(|pair| defined(function, &bytes[pair[0]..pair[1]])).collect();
+            assert_eq!(out.to_vec().unwrap(), expected, "{function}, messages by {most:?}");
+            if function != HashFunction::Blake3 {
+                let error = hash.digest(&data).unwrap_err();
+                assert!(matches!(error, Error::Device(DeviceError::TooLarge { .. })), "{error}");
+            }
         }
     }
 }
