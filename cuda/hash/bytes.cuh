@@ -2,6 +2,9 @@
 
 #define BLOCK (4u * BLOCK_WORDS)
 
+// Bytes of the widest words that blocks consist of.
+#define ALIGNED (BLOCK_WORDS % 4 == 0 ? 16u : 8u)
+
 // a ^ b ^ c, b where a is 1 and c elsewhere, the majority, and a ^ (~b & c): one instruction each. From expressions the compiler
 // shares a sum of two among several sums of three, which takes one more.
 #ifdef __CUDA_ARCH__
@@ -37,34 +40,39 @@ __device__ __forceinline__ uint32_t rotate_right(uint32_t x, uint32_t n) { retur
 __device__ __forceinline__ void add_block(uint32_t* m, const uint32_t* x, uint32_t at, int32_t rest, uint32_t pad) {
     const uint32_t* words = x + at / 4;
     uint32_t within = at % 4;
-    if (rest >= (int32_t)BLOCK && at % (BLOCK_WORDS % 4 == 0 ? 16 : 8) == 0) {
+    if (at % ALIGNED == 0 && (rest >= (int32_t)BLOCK || rest % (int32_t)ALIGNED == 0)) {
+#pragma unroll
+        for (int k = 0; k < BLOCK_WORDS; k += (int)ALIGNED / 4) {
+            if (4 * k < rest) {
 #if BLOCK_WORDS % 4 == 0
-#pragma unroll
-        for (int k = 0; k < BLOCK_WORDS; k += 4) {
-            uint4 four = reinterpret_cast<const uint4*>(words)[k / 4];
-            m[k] ^= four.x, m[k + 1] ^= four.y, m[k + 2] ^= four.z, m[k + 3] ^= four.w;
-        }
+                uint4 word = reinterpret_cast<const uint4*>(words)[k / 4];
+                m[k] ^= word.x, m[k + 1] ^= word.y, m[k + 2] ^= word.z, m[k + 3] ^= word.w;
 #else
-#pragma unroll
-        for (int k = 0; k < BLOCK_WORDS; k += 2) {
-            uint2 two = reinterpret_cast<const uint2*>(words)[k / 2];
-            m[k] ^= two.x, m[k + 1] ^= two.y;
-        }
+                uint2 word = reinterpret_cast<const uint2*>(words)[k / 2];
+                m[k] ^= word.x, m[k + 1] ^= word.y;
 #endif
+            } else if (4 * k == rest) {
+                m[k] ^= pad;
+            }
+        }
         return;
     }
-    // Words that have a byte of the message, and no other.
-    int32_t end = rest > 0 ? rest + (int32_t)within : 0;
-    uint32_t low = 0 < end ? words[0] : 0;
+    // Words that have a byte of the message, and no other. Some at a time: the compiler otherwise has registers for all of them.
+    int32_t end = rest + (int32_t)within;
 #pragma unroll
-    for (int k = 0; k < BLOCK_WORDS; k++) {
-        uint32_t high = 4 * k + 4 < end ? words[k + 1] : 0;
-        uint32_t word = __funnelshift_r(low, high, 8 * within);
-        int32_t left = rest - 4 * k;
-        if (left < 4) word = left <= 0 ? 0 : word & ((1u << (8 * left)) - 1);
-        if (left >= 0 && left < 4) word |= pad << (8 * left);
-        m[k] ^= word;
-        low = high;
+    for (int first = 0; first < BLOCK_WORDS; first += 8) {
+        if (4 * first > rest) break;
+        uint32_t low = 4 * first < rest ? words[first] : 0;
+#pragma unroll
+        for (int k = first; k < first + 8 && k < BLOCK_WORDS; k++) {
+            uint32_t high = 4 * k + 4 < end ? words[k + 1] : 0;
+            uint32_t word = __funnelshift_r(low, high, 8 * within);
+            int32_t left = rest - 4 * k;
+            if (left < 4) word = left <= 0 ? 0 : word & ((1u << (8 * left)) - 1);
+            if (left >= 0 && left < 4) word |= pad << (8 * left);
+            m[k] ^= word;
+            low = high;
+        }
     }
 }
 

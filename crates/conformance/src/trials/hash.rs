@@ -235,6 +235,7 @@ fn prepared(device: &Device) -> Outcome {
     let poseidon2 = Poseidon2::new(device, parameters::<BabyBear>(16)?)?;
     poseidon2.prepare()?;
     let (mut data, mut out) = (device.zeros::<Mont<BabyBear>>(64)?, device.zeros::<Mont<BabyBear>>(32)?);
+    bytes::prepared(device)?;
     quietly(device, "what prepared permutations compile", || {
         poseidon2.permute(&mut data)?;
         poseidon2.compress(&data, &mut out)?;

@@ -39,18 +39,35 @@ impl ByteHash {
         mut out: ViewMut<'_, [u8; 32]>,
         stride: usize,
     ) -> Result<()> {
-        let (bytes, secrecy) = (messages.bytes(), Secrecy::of([messages.values.secrecy(), out.secrecy()]));
-        let chunks = chunks(bytes);
+        let (chunks, secrecy) = (chunks(messages.bytes()), Secrecy::of([messages.values.secrecy(), out.secrecy()]));
         self.expect_chunks(chunks)?;
-        let limit = self.shared.most;
-        let fitting = (limit.bytes / bytes.max(1)).min(limit.messages);
-        let most = if chunks == 1 { fitting } else { fitting.min(limit.chunks / chunks).max(1) };
+        let at_once = self.messages_at_once(messages.bytes()).min(messages.count);
         let mut layers = match chunks {
             1 => None,
-            _ => Some(self.layers(most.min(messages.count) * chunks, most.min(messages.count), secrecy)?),
+            _ => Some(self.layers(at_once * chunks, at_once, secrecy)?),
         };
-        for start in (0..messages.count).step_by(most) {
-            let len = most.min(messages.count - start);
+        self.launch_messages(messages, out.reborrow(), stride, layers.as_mut())
+    }
+
+    /// How many messages of so many bytes are hashed at a time.
+    fn messages_at_once(&self, bytes: usize) -> usize {
+        let most = self.shared.most;
+        let fitting = (most.bytes / bytes.max(1)).min(most.messages);
+        let chunks = chunks(bytes);
+        if chunks == 1 { fitting } else { fitting.min(most.chunks / chunks).max(1) }
+    }
+
+    /// Hashes messages of one length, with layers if they have several chunks.
+    fn launch_messages<T: Element>(
+        &self,
+        messages: Messages<'_, T>,
+        mut out: ViewMut<'_, [u8; 32]>,
+        stride: usize,
+        mut layers: Option<&mut Layers>,
+    ) -> Result<()> {
+        let (chunks, at_once) = (chunks(messages.bytes()), self.messages_at_once(messages.bytes()));
+        for start in (0..messages.count).step_by(at_once) {
+            let len = at_once.min(messages.count - start);
             let part = messages.part(start, len)?;
             let digests = out.view_mut(start * stride..start * stride + places(len, stride))?;
             match &mut layers {
@@ -155,35 +172,53 @@ impl ByteHash {
         let secrecy = Secrecy::of([bytes.secrecy(), out.secrecy()]);
         let lengths = || offsets.windows(2).map(|pair| pair[1] - pair[0]);
         self.expect_chunks(lengths().map(chunks).max().unwrap_or(1))?;
-        let (mut start, limit) = (0, self.shared.most);
+        // Messages that are hashed at a time, several by a table or a long one alone, and the memory for the most of them.
+        let most = self.shared.most;
+        let (mut parts, mut start, mut kept) = (Vec::new(), 0, [0, 0]);
         while start < out.len() {
-            let (mut len, mut kept) = (0, 0);
-            for message in lengths().skip(start).take(limit.messages) {
-                kept += chunks(message);
-                if offsets[start + len + 1] - offsets[start] > limit.bytes || kept > limit.chunks {
+            let (mut len, mut all, mut trees) = (0, 0, [0, 0]);
+            for chunks in lengths().skip(start).take(most.messages).map(chunks) {
+                all += chunks;
+                let is_one = len == 0 && offsets[start + 1] - offsets[start] > most.bytes;
+                if len > 0 && (offsets[start + len + 1] - offsets[start] > most.bytes || all > most.chunks) {
                     break;
                 }
+                if chunks > 1 {
+                    trees = [trees[0] + chunks, trees[1] + 1];
+                }
                 len += 1;
+                if is_one {
+                    break;
+                }
             }
-            let end = start + len.max(1);
-            let part = bytes.view(offsets[start]..offsets[end])?;
-            let digests = out.view_mut(start..end)?;
-            match len {
-                0 => self.blake3_apart(Messages { values: part, columns: part.len(), count: 1 }, digests, 1)?,
-                _ => self.blake3_table(part, &offsets[start..=end], digests, secrecy)?,
+            kept = [kept[0].max(trees[0]), kept[1].max(trees[1])];
+            parts.push(start..start + len);
+            start += len;
+        }
+        let mut layers = match kept {
+            [0, _] => None,
+            [chunks, trees] => Some(self.layers(chunks, trees, secrecy)?),
+        };
+        for part in parts {
+            let messages = bytes.view(offsets[part.start]..offsets[part.end])?;
+            let digests = out.view_mut(part.clone())?;
+            if messages.len() > most.bytes {
+                let messages = Messages { values: messages, columns: messages.len(), count: 1 };
+                self.launch_messages(messages, digests, 1, layers.as_mut())?;
+            } else {
+                self.launch_tables(messages, &offsets[part.start..=part.end], digests, layers.as_mut())?;
             }
-            start = end;
         }
         Ok(())
     }
 
     /// Hashes messages by tables of their chunks and of the parents of each layer.
-    fn blake3_table(
+    fn launch_tables(
         &self,
         bytes: View<'_, u8>,
         offsets: &[usize],
         mut out: ViewMut<'_, [u8; 32]>,
-        secrecy: Secrecy,
+        layers: Option<&mut Layers>,
     ) -> Result<()> {
         let (mut single, mut several): (Jobs<4>, Jobs<4>) = (Vec::new(), Vec::new());
         // The message, the first node and the number of nodes of each tree.
@@ -203,10 +238,8 @@ impl ByteHash {
             }
         }
         self.launch_chunk_table(bytes, &single, flags::ROOT, out.reborrow())?;
-        if trees.is_empty() {
-            return Ok(());
-        }
-        let Layers { mut these, mut next } = self.layers(several.len(), trees.len(), secrecy)?;
+        let Some(Layers { these, next }) = layers else { return Ok(()) };
+        let (mut these, mut next) = (these, next);
         self.launch_chunk_table(bytes, &several, 0, these.as_view_mut())?;
         while !trees.is_empty() {
             let (mut roots, mut inner): (Jobs<2>, Jobs<2>) = (Vec::new(), Vec::new());
@@ -223,8 +256,8 @@ impl ByteHash {
                 (*first, *nodes) = (start, nodes.div_ceil(2));
                 true
             });
-            self.launch_parent_table(&these, &roots, flags::ROOT, out.reborrow())?;
-            self.launch_parent_table(&these, &inner, 0, next.as_view_mut())?;
+            self.launch_parent_table(these, &roots, flags::ROOT, out.reborrow())?;
+            self.launch_parent_table(these, &inner, 0, next.as_view_mut())?;
             (these, next) = (next, these);
         }
         Ok(())
@@ -275,9 +308,11 @@ impl ByteHash {
         Ok(())
     }
 
-    /// Memory for the values of so many chunks of several trees, and for a layer above them.
+    /// Memory for the values of so many chunks of several trees, and for a layer above them, and the kernels: what can
+    /// fail does before anything is written.
     fn layers(&self, chunks: usize, trees: usize, secrecy: Secrecy) -> Result<Layers> {
         let device = &self.shared.device;
+        self.shared.parents.get(device, spec::blake3_parents)?;
         let these = device.alloc_with(chunks, secrecy)?;
         Ok(Layers { these, next: device.alloc_with(chunks.div_ceil(2) + trees, secrecy)? })
     }

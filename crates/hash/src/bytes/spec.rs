@@ -12,7 +12,7 @@ use super::{
 /// Workgroups that a multiprocessor holds at a time, in CUDA: these registers suffice, and nothing is spilled.
 fn resident(function: HashFunction) -> u32 {
     match function {
-        HashFunction::Keccak256 | HashFunction::Sha3_256 => 4,
+        HashFunction::Keccak256 | HashFunction::Sha3_256 => 5,
         HashFunction::Sha256 | HashFunction::Blake2s256 | HashFunction::Blake3 => 8,
     }
 }

@@ -15,6 +15,7 @@ use crate::{
     devices::{garbage, other_device},
     expect::{expect, expect_equal, expect_error, expect_same},
     harness::{DeviceTrials, Outcome},
+    prepared::quietly,
     secrecy::Probe,
     sizes::lengths,
 };
@@ -92,6 +93,19 @@ fn hashes(device: &Device, function: HashFunction) -> Outcome {
         expect_same(&format!("{} pairs", count / 2), &pairs.to_vec()?, &expected)?;
     }
     expect_equal("one message", &hash.digest(data.view(3..30_000)?)?, &digest(function, &all[3..30_000]))
+}
+
+pub(super) fn prepared(device: &Device) -> Outcome {
+    let (data, mut out) = (device.zeros::<u8>(4000)?, device.zeros::<[u8; 32]>(2)?);
+    for function in DIFFERENT {
+        let hash = ByteHash::new(device, function)?;
+        hash.prepare()?;
+        quietly(device, "what prepared hash functions compile", || {
+            hash.hash_rows(&data, 2000, &mut out)?;
+            Ok(hash.hash_many(&data, &[0, 9, 4000], &mut out)?)
+        })?;
+    }
+    Ok(())
 }
 
 fn misuse(device: &Device) -> Outcome {
