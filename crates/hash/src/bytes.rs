@@ -1,13 +1,13 @@
 use std::{fmt, sync::Arc};
 
 use evariste_backend::{
-    Buffer, Device, Element, Error as DeviceError, Queue, Secrecy, View, ViewMut,
-    author::{Arg, KernelSpec, LazyKernel},
+    Buffer, Device, DeviceInfo, Element, Error as DeviceError, Queue, Secrecy, View, ViewMut,
+    author::{Arg, Kernel, KernelSpec, LazyKernel},
 };
 
 use self::{
     function::HashFunction,
-    params::{ChunkParams, MessageParams, ParentParams, THREADS, flags},
+    params::{CHUNK, ChunkParams, MessageParams, ParentParams, THREADS, flags},
 };
 use crate::error::{Error, Result};
 
@@ -26,13 +26,20 @@ struct Most {
     /// Bytes of messages: kernels count them by 31 bits.
     bytes: usize,
     messages: usize,
-    /// Chunks of BLAKE3 whose values are kept, unless one message has more.
-    chunks: usize,
+    /// Leaves of BLAKE3's trees whose values are kept, unless one message has more.
+    leaves: usize,
+    /// Bytes of a leaf: a chunk, or a power of two of them.
+    leaf: usize,
 }
 
 impl Most {
-    /// Values of chunks take 64 MiB.
-    const USUAL: Self = Self { bytes: (1 << 31) - (1 << 16), messages: 1 << 24, chunks: 1 << 21 };
+    /// Values of leaves take 64 MiB.
+    const USUAL: Self = Self { bytes: (1 << 31) - (1 << 16), messages: 1 << 24, leaves: 1 << 21, leaf: CHUNK };
+
+    /// Processors hash 16 chunks side by side.
+    fn of(info: &DeviceInfo) -> Self {
+        Self { leaf: if info.is_processor() { 16 * CHUNK } else { CHUNK }, ..Self::USUAL }
+    }
 }
 
 /// Bytes of the word of a binding of bytes.
@@ -126,7 +133,9 @@ impl ByteHash {
     /// # Errors
     /// [`Error::Device`] if there is no memory, or if the device fails.
     pub fn new(queue: impl Into<Queue>, function: HashFunction) -> Result<Self> {
-        Self::with_most(queue.into(), function, Most::USUAL)
+        let queue = queue.into();
+        let most = Most::of(queue.device().info());
+        Self::with_most(queue, function, most)
     }
 
     fn with_most(queue: Queue, function: HashFunction, most: Most) -> Result<Self> {
@@ -171,7 +180,7 @@ impl ByteHash {
         let shared = &self.shared;
         let prepared = shared.device.prepare(&Self::kernels(shared.function))?;
         if shared.function == HashFunction::Blake3 {
-            shared.chunks.get(&shared.device, spec::blake3_chunks)?;
+            shared.chunks()?;
             shared.parents.get(&shared.device, spec::blake3_parents)?;
         } else {
             shared.messages.get(&shared.device, || spec::hash_messages(shared.function))?;
@@ -184,7 +193,7 @@ impl ByteHash {
     #[doc(hidden)]
     pub fn kernels(function: HashFunction) -> Vec<KernelSpec> {
         match function {
-            HashFunction::Blake3 => vec![spec::blake3_chunks(), spec::blake3_parents()],
+            HashFunction::Blake3 => vec![spec::blake3_chunks(CHUNK), spec::blake3_parents()],
             function => vec![spec::hash_messages(function)],
         }
     }
@@ -361,6 +370,12 @@ impl ByteHash {
         }
         let (device, expected) = (self.shared.device.info().id, most as u64);
         Err(DeviceError::TooLarge { what: "message", device, expected, actual: bytes as u64 }.into())
+    }
+}
+
+impl Shared {
+    fn chunks(&self) -> Result<&Kernel<ChunkParams>> {
+        Ok(self.chunks.get(&self.device, || spec::blake3_chunks(self.most.leaf))?)
     }
 }
 

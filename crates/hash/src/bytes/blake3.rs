@@ -1,4 +1,4 @@
-//! BLAKE3: its chunks, and its tree by layers.
+//! BLAKE3: its chunks, and its tree by layers. What is called a chunk here is a leaf of several chunks on processors.
 
 use evariste_backend::{Buffer, Element, Error as DeviceError, Secrecy, View, ViewMut, author::Arg};
 
@@ -19,19 +19,19 @@ struct Layers {
 type Jobs<const N: usize> = Vec<[u32; N]>;
 
 pub(super) fn required_bytes(messages: usize, bytes: usize) -> u64 {
-    let chunks = chunks(bytes);
+    let chunks = bytes.div_ceil(CHUNK).max(1);
     let at_once = messages.min(Most::USUAL.messages) as u64;
     // A table of all chunks, and two layers.
-    let kept = at_once.saturating_mul(chunks as u64).min(Most::USUAL.chunks.max(chunks) as u64);
+    let kept = at_once.saturating_mul(chunks as u64).min(Most::USUAL.leaves.max(chunks) as u64);
     if chunks > 1 { 16 * at_once.min(kept) + kept.saturating_mul(16 + 8 + 32 + 32) } else { 16 * at_once }
 }
 
-/// Chunks of a message.
-fn chunks(bytes: usize) -> usize {
-    bytes.div_ceil(CHUNK).max(1)
-}
-
 impl ByteHash {
+    /// Leaves of a message's tree.
+    fn leaves(&self, bytes: usize) -> usize {
+        bytes.div_ceil(self.shared.most.leaf).max(1)
+    }
+
     /// Hashes messages of one length.
     pub(super) fn blake3_apart<T: Element>(
         &self,
@@ -39,7 +39,8 @@ impl ByteHash {
         mut out: ViewMut<'_, [u8; 32]>,
         stride: usize,
     ) -> Result<()> {
-        let (chunks, secrecy) = (chunks(messages.bytes()), Secrecy::of([messages.values.secrecy(), out.secrecy()]));
+        let (chunks, secrecy) =
+            (self.leaves(messages.bytes()), Secrecy::of([messages.values.secrecy(), out.secrecy()]));
         self.expect_chunks(chunks)?;
         let at_once = self.messages_at_once(messages.bytes()).min(messages.count);
         let mut layers = match chunks {
@@ -53,8 +54,8 @@ impl ByteHash {
     fn messages_at_once(&self, bytes: usize) -> usize {
         let most = self.shared.most;
         let fitting = (most.bytes / bytes.max(1)).min(most.messages);
-        let chunks = chunks(bytes);
-        if chunks == 1 { fitting } else { fitting.min(most.chunks / chunks).max(1) }
+        let chunks = self.leaves(bytes);
+        if chunks == 1 { fitting } else { fitting.min(most.leaves / chunks).max(1) }
     }
 
     /// Hashes messages of one length, with layers if they have several chunks.
@@ -65,12 +66,12 @@ impl ByteHash {
         stride: usize,
         mut layers: Option<&mut Layers>,
     ) -> Result<()> {
-        let (chunks, at_once) = (chunks(messages.bytes()), self.messages_at_once(messages.bytes()));
+        let (chunks, at_once) = (self.leaves(messages.bytes()), self.messages_at_once(messages.bytes()));
         for start in (0..messages.count).step_by(at_once) {
             let len = at_once.min(messages.count - start);
             let part = messages.part(start, len)?;
             let digests = out.view_mut(start * stride..start * stride + places(len, stride))?;
-            match &mut layers {
+            match layers.as_deref_mut().filter(|_| chunks > 1) {
                 None => self.launch_chunks(part, flags::ROOT, 0, 1, digests, stride)?,
                 Some(layers) => {
                     self.launch_all_chunks(part, chunks, layers.these.view_mut(..len * chunks)?)?;
@@ -92,11 +93,12 @@ impl ByteHash {
             return self.launch_chunks(messages, 0, 0, chunks, values, 1);
         }
         // Whole elements of whole chunks.
-        let most = (self.shared.most.bytes / CHUNK / T::BYTES).max(1) * T::BYTES;
+        let leaf = self.shared.most.leaf;
+        let most = (self.shared.most.bytes / leaf / T::BYTES).max(1) * T::BYTES;
         for first in (0..chunks).step_by(most) {
             let len = most.min(chunks - first);
-            let end = (first + len) * CHUNK / T::BYTES;
-            let part = messages.values.view(first * CHUNK / T::BYTES..end.min(messages.columns))?;
+            let end = (first + len) * leaf / T::BYTES;
+            let part = messages.values.view(first * leaf / T::BYTES..end.min(messages.columns))?;
             let part = Messages { values: part, columns: part.len(), count: 1 };
             self.launch_chunks(part, 0, first, len, values.view_mut(first..first + len)?, 1)?;
         }
@@ -113,7 +115,7 @@ impl ByteHash {
         out: ViewMut<'_, [u8; 32]>,
         stride: usize,
     ) -> Result<()> {
-        let kernel = self.shared.chunks.get(&self.shared.device, spec::blake3_chunks)?;
+        let kernel = self.shared.chunks()?;
         let (bytes, len) = (messages.bytes(), messages.count * chunks);
         let params = ChunkParams {
             len: len as u32,
@@ -171,16 +173,16 @@ impl ByteHash {
     ) -> Result<()> {
         let secrecy = Secrecy::of([bytes.secrecy(), out.secrecy()]);
         let lengths = || offsets.windows(2).map(|pair| pair[1] - pair[0]);
-        self.expect_chunks(lengths().map(chunks).max().unwrap_or(1))?;
+        self.expect_chunks(lengths().map(|bytes| self.leaves(bytes)).max().unwrap_or(1))?;
         // Messages that are hashed at a time, several by a table or a long one alone, and the memory for the most of them.
         let most = self.shared.most;
         let (mut parts, mut start, mut kept) = (Vec::new(), 0, [0, 0]);
         while start < out.len() {
             let (mut len, mut all, mut trees) = (0, 0, [0, 0]);
-            for chunks in lengths().skip(start).take(most.messages).map(chunks) {
+            for chunks in lengths().skip(start).take(most.messages).map(|bytes| self.leaves(bytes)) {
                 all += chunks;
                 let is_one = len == 0 && offsets[start + 1] - offsets[start] > most.bytes;
-                if len > 0 && (offsets[start + len + 1] - offsets[start] > most.bytes || all > most.chunks) {
+                if len > 0 && (offsets[start + len + 1] - offsets[start] > most.bytes || all > most.leaves) {
                     break;
                 }
                 if chunks > 1 {
@@ -220,21 +222,22 @@ impl ByteHash {
         mut out: ViewMut<'_, [u8; 32]>,
         layers: Option<&mut Layers>,
     ) -> Result<()> {
+        let leaf = self.shared.most.leaf;
         let (mut single, mut several): (Jobs<4>, Jobs<4>) = (Vec::new(), Vec::new());
         // The message, the first node and the number of nodes of each tree.
         let mut trees: Vec<[u32; 3]> = Vec::new();
         for (message, pair) in offsets.windows(2).enumerate() {
             let (at, len) = (pair[0] - offsets[0], pair[1] - pair[0]);
-            let count = chunks(len);
+            let count = self.leaves(len);
             if count == 1 {
                 single.push([at as u32, len as u32, 0, message as u32]);
                 continue;
             }
             trees.push([message as u32, several.len() as u32, count as u32]);
             for chunk in 0..count {
-                let rest = len - chunk * CHUNK;
-                let at = (at + chunk * CHUNK) as u32;
-                several.push([at, rest.min(CHUNK) as u32, chunk as u32, several.len() as u32]);
+                let rest = len - chunk * leaf;
+                let at = (at + chunk * leaf) as u32;
+                several.push([at, rest.min(leaf) as u32, chunk as u32, several.len() as u32]);
             }
         }
         self.launch_chunk_table(bytes, &single, flags::ROOT, out.reborrow())?;
@@ -273,7 +276,7 @@ impl ByteHash {
         if jobs.is_empty() {
             return Ok(());
         }
-        let kernel = self.shared.chunks.get(&self.shared.device, spec::blake3_chunks)?;
+        let kernel = self.shared.chunks()?;
         let params = ChunkParams {
             len: jobs.len() as u32,
             at: (bytes.start() % WORD) as u32,

@@ -36,7 +36,7 @@ pub(super) fn hash_messages(
 ) {
     let [len, pitch, bytes] = [params.len, params.pitch, params.bytes].map(|value| value as usize);
     let stride = params.stride as usize;
-    each(&mut out[..end(len, stride)], stride, &|i, place| {
+    each(&mut out[..end(len, stride)], [stride, GRAIN], &|i, place| {
         let message = match params.flags & flags::TABLE {
             0 => &x[i * pitch..][..bytes],
             _ => &x[offsets[i] as usize..offsets[i + 1] as usize],
@@ -45,8 +45,8 @@ pub(super) fn hash_messages(
     });
 }
 
-/// The body of `blake3_chunks`.
-pub(super) fn blake3_chunks(params: &ChunkParams, x: &[u8], jobs: &[[u32; 4]], out: &mut [[u8; 32]]) {
+/// The body of `blake3_chunks`, for leaves of so many bytes.
+pub(super) fn blake3_chunks(leaf: usize, params: &ChunkParams, x: &[u8], jobs: &[[u32; 4]], out: &mut [[u8; 32]]) {
     let [len, pitch, bytes, chunks] =
         [params.len, params.pitch, params.bytes, params.chunks].map(|value| value as usize);
     let is_root = params.flags & flags::ROOT != 0;
@@ -54,22 +54,19 @@ pub(super) fn blake3_chunks(params: &ChunkParams, x: &[u8], jobs: &[[u32; 4]], o
         true => blake3::hash(chunk).into(),
         false => {
             let mut hasher = blake3::Hasher::new();
-            hasher.set_input_offset(u64::from(number) * CHUNK as u64);
+            hasher.set_input_offset(u64::from(number) * leaf as u64);
             hasher.update(chunk).finalize_non_root()
         }
     };
-    let stride = params.stride as usize;
+    let (stride, grain) = (params.stride as usize, (GRAIN * CHUNK / leaf).max(1));
     if params.flags & flags::TABLE != 0 {
-        for [at, bytes, number, target] in &jobs[..len] {
-            out[*target as usize * stride] = value(&x[*at as usize..][..*bytes as usize], *number);
-        }
-        return;
+        let job = |[at, bytes, number, _]: &[u32; 4]| value(&x[*at as usize..][..*bytes as usize], *number);
+        return each_job(&jobs[..len], |job| job[3], out, [stride, grain], &job);
     }
-    each(&mut out[..end(len, stride)], stride, &|i, place| {
+    each(&mut out[..end(len, stride)], [stride, grain], &|i, place| {
         let (message, chunk) = (i / chunks, i % chunks);
         let message = &x[message * pitch..][..bytes];
-        let chunk_bytes = &message[chunk * CHUNK..message.len().min((chunk + 1) * CHUNK)];
-        *place = value(chunk_bytes, params.first + chunk as u32);
+        *place = value(&message[chunk * leaf..message.len().min((chunk + 1) * leaf)], params.first + chunk as u32);
     });
 }
 
@@ -83,22 +80,38 @@ pub(super) fn blake3_parents(params: &ParentParams, x: &[[u8; 32]], jobs: &[[u32
         (false, false) => merge_subtrees_non_root(&x[left], &x[left + 1], Mode::Hash),
     };
     if params.flags & flags::TABLE != 0 {
-        for [left, target] in &jobs[..len] {
-            out[*target as usize * stride] = value((left & !parents::COPY) as usize, left & parents::COPY != 0);
-        }
-        return;
+        let job = |[left, _]: &[u32; 2]| value((left & !parents::COPY) as usize, left & parents::COPY != 0);
+        return each_job(&jobs[..len], |job| job[1], out, [stride, GRAIN], &job);
     }
     let each_has = nodes.div_ceil(2);
-    each(&mut out[..end(len, stride)], stride, &|i, place| {
+    each(&mut out[..end(len, stride)], [stride, GRAIN], &|i, place| {
         let (message, parent) = (i / each_has, i % each_has);
         *place = value(message * nodes + 2 * parent, 2 * parent + 1 == nodes);
     });
 }
 
+/// Writes the values of jobs to their targets, which ascend and lie `stride` apart.
+fn each_job<J: Sync>(
+    jobs: &[J],
+    target: fn(&J) -> u32,
+    out: &mut [[u8; 32]],
+    [stride, grain]: [usize; 2],
+    value: &(dyn Fn(&J) -> [u8; 32] + Sync),
+) {
+    parallel::chunks(out, grain * stride, &|chunk, out| {
+        let first = chunk * grain;
+        let start = jobs.partition_point(|job| (target(job) as usize) < first);
+        for job in &jobs[start..] {
+            let Some(place) = out.get_mut((target(job) as usize - first) * stride) else { break };
+            *place = value(job);
+        }
+    });
+}
+
 /// Calls `body` with the number and the place of each of the values, which lie `stride` apart.
-fn each(out: &mut [[u8; 32]], stride: usize, body: &(dyn Fn(usize, &mut [u8; 32]) + Sync)) {
-    parallel::chunks(out, GRAIN * stride, &|chunk, out| {
-        out.iter_mut().step_by(stride).enumerate().for_each(|(i, place)| body(chunk * GRAIN + i, place));
+fn each(out: &mut [[u8; 32]], [stride, grain]: [usize; 2], body: &(dyn Fn(usize, &mut [u8; 32]) + Sync)) {
+    parallel::chunks(out, grain * stride, &|chunk, out| {
+        out.iter_mut().step_by(stride).enumerate().for_each(|(i, place)| body(chunk * grain + i, place));
     });
 }
 

@@ -80,15 +80,15 @@ pub(super) fn hash_messages(function: HashFunction) -> KernelSpec {
         })
 }
 
-/// `blake3_chunks`.
-pub(super) fn blake3_chunks() -> KernelSpec {
+/// `blake3_chunks`. The CPU takes leaves of so many bytes.
+pub(super) fn blake3_chunks(leaf: usize) -> KernelSpec {
     let bindings = [
         Binding::read("x", BindingType::Bytes),
         Binding::read("jobs", BindingType::Vec4),
         Binding::write("out", BindingType::Vec4),
     ];
-    let body = |params: &ChunkParams, [x, jobs, out]: &mut [CpuArg<'_>; 3]| {
-        cpu::blake3_chunks(params, x.read(), jobs.read(), out.write());
+    let body = move |params: &ChunkParams, [x, jobs, out]: &mut [CpuArg<'_>; 3]| {
+        cpu::blake3_chunks(leaf, params, x.read(), jobs.read(), out.write());
     };
     let text = |language| {
         let (cuda, wgsl) = (evariste_cuda::hash::BLAKE3_CHUNKS, evariste_shaders::hash::BLAKE3_CHUNKS);

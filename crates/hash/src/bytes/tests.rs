@@ -122,9 +122,11 @@ fn long_inputs_are_divided() {
     let (device, bytes) = (Device::cpu(), random(40_000));
     let data = device.upload::<u8>(&bytes).unwrap();
     for most in [
-        Most { bytes: 7000, messages: 2, chunks: 100 },
-        Most { bytes: 7000, messages: 100, chunks: 4 },
-        Most { bytes: 3000, messages: 100, chunks: 100 },
+        Most { bytes: 7000, messages: 2, leaves: 100, leaf: 1024 },
+        Most { bytes: 7000, messages: 100, leaves: 4, leaf: 1024 },
+        Most { bytes: 3000, messages: 100, leaves: 100, leaf: 1024 },
+        Most { bytes: 7000, messages: 100, leaves: 3, leaf: 2048 },
+        Most { bytes: 7000, messages: 100, leaves: 100, leaf: 4096 },
     ] {
         for function in HashFunction::ALL {
             let hash = ByteHash::with_most((&device).into(), function, most).unwrap();

@@ -133,11 +133,12 @@ const DIFFERENT: [HashFunction; 4] =
     [HashFunction::Keccak256, HashFunction::Sha256, HashFunction::Blake2s256, HashFunction::Blake3];
 
 pub(super) fn rows_of_secrets(p: &Probe) -> Outcome {
-    let messages = p.operand::<u8>(&bytes(20 * 1500, 100 + u64::from(p.run())))?;
-    let mut out = p.output_of::<[u8; 32]>(20)?;
+    // Of more than 16 chunks, which the CPU takes at a time.
+    let messages = p.operand::<u8>(&bytes(2 * 20_000, 100 + u64::from(p.run())))?;
+    let mut out = p.output_of::<[u8; 32]>(2)?;
     let hashes = DIFFERENT.map(|function| ByteHash::new(&p.device, function));
     p.watch(|| {
-        hashes.iter().try_for_each(|hash| hash.as_ref().map_err(Clone::clone)?.hash_rows(&messages, 1500, &mut out))
+        hashes.iter().try_for_each(|hash| hash.as_ref().map_err(Clone::clone)?.hash_rows(&messages, 20_000, &mut out))
     })
 }
 
