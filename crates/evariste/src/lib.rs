@@ -38,7 +38,7 @@ pub mod prelude {
     #[cfg(feature = "field")]
     pub use evariste_field::{Canonical, DeviceField, Expression, Formula, Mont, Prefix, Vector};
     #[cfg(feature = "hash")]
-    pub use evariste_hash::{Merkle, Poseidon2, Poseidon2Parameters, Rows};
+    pub use evariste_hash::{ByteHash, HashFunction, Merkle, Poseidon2, Poseidon2Parameters, Rows};
     #[cfg(feature = "modsqrt")]
     pub use evariste_modsqrt::{Jacobi, ModSqrt};
     #[cfg(feature = "msm")]

@@ -19,6 +19,26 @@ pub enum Error {
         /// What was given.
         actual: u64,
     },
+    /// Messages of different lengths have another number of offsets than one more than there are digests.
+    #[error("{actual} offsets of messages, expected {expected}")]
+    Offsets {
+        /// One more than there are digests.
+        expected: usize,
+        /// The number of offsets.
+        actual: usize,
+    },
+    /// An offset is below the one before it, or beyond the bytes of all messages.
+    #[error("offset {index} is {actual}, expected {least} to {most}")]
+    Offset {
+        /// Its number.
+        index: usize,
+        /// The offset before it.
+        least: usize,
+        /// The bytes that there are.
+        most: usize,
+        /// The offset.
+        actual: usize,
+    },
     /// A tree is over no matrices.
     #[error("a tree needs a matrix")]
     NoMatrices,

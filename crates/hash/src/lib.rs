@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod bytes;
 mod dimensions;
 mod error;
 mod merkle;
@@ -7,7 +8,10 @@ mod parameters;
 mod poseidon2;
 mod published;
 pub mod reference;
+mod serialization;
+mod tree_hash;
 
+pub use bytes::{ByteHash, function::HashFunction};
 pub use dimensions::Dimensions;
 pub use error::{Error, Result};
 #[doc(hidden)]
@@ -19,6 +23,8 @@ pub use merkle::{
 pub use parameters::Poseidon2Parameters;
 pub use poseidon2::{Poseidon2, Rows};
 pub use published::Poseidon2Field;
+pub use serialization::{Form, Serialization, SerializingHash};
+pub use tree_hash::{TreeHash, TreeParameters};
 
 #[cfg(test)]
 mod tests;

@@ -1,20 +1,21 @@
-use std::{cmp::Reverse, fmt};
+use std::{cmp::Reverse, fmt, marker::PhantomData};
 
-use evariste_backend::{Buffer, Element, Queue, Secrecy, View, ViewMut, author::KernelSpec};
+use evariste_backend::{Buffer, Element, Queue, Secrecy, View, author::KernelSpec};
 use evariste_field::{DevicePrimeField, Mont};
-use evariste_primitives::{GatherScatter, MAX_LEN};
+use evariste_primitives::GatherScatter;
 
 use self::verifier::Opening;
 use crate::{
     dimensions::Dimensions,
     error::{Error, Result},
-    parameters::Poseidon2Parameters,
     poseidon2::{Poseidon2, Rows, elements_of},
+    tree_hash::{TreeHash, TreeParameters, Wanted},
 };
 
 pub(crate) mod verifier;
 
-/// Merkle trees over the rows of matrices, hashed with Poseidon2.
+/// Merkle trees over the rows of matrices, hashed with Poseidon2 or, by [`SerializingHash`](crate::SerializingHash), with a
+/// hash function of bytes.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -46,48 +47,67 @@ pub(crate) mod verifier;
 ///
 /// For 2^k rows of c elements it takes 2^k·⌈c / rate⌉ permutations for leaves and 2^k − 1 for nodes. A launch hashes
 /// all rows, and another one each layer. The matrices are read once.
-pub struct Merkle<F: DevicePrimeField> {
-    poseidon2: Poseidon2<F>,
-    gather: GatherScatter<Mont<F>>,
+pub struct Merkle<F: DevicePrimeField, H: TreeHash<F> = Poseidon2<F>> {
+    hash: H,
+    rows: GatherScatter<Mont<F>>,
+    digests: GatherScatter<H::Node>,
 }
 
 /// A Merkle tree on a device. Matrices are not part of it: they stay where they are.
-pub struct MerkleTree<F: DevicePrimeField> {
+pub struct MerkleTree<F, N: Element = Mont<F>> {
     /// The layers one after the other, from the leaves to the root.
-    nodes: Buffer<Mont<F>>,
+    nodes: Buffer<N>,
     digest: usize,
     dimensions: Vec<Dimensions>,
+    field: PhantomData<fn() -> F>,
 }
 
 impl<F: DevicePrimeField> Merkle<F> {
-    /// Makes trees with this permutation, on its queue.
-    pub fn new(poseidon2: Poseidon2<F>) -> Self {
-        let gather = GatherScatter::new(poseidon2.queue());
-        Self { poseidon2, gather }
+    /// Returns the permutation.
+    pub fn poseidon2(&self) -> &Poseidon2<F> {
+        &self.hash
+    }
+
+    /// Returns the bytes of device memory that a tree over such matrices takes, with what its computation needs beside
+    /// the matrices. The parameters are those of any hash of trees.
+    pub fn required_bytes<P: TreeParameters<F>>(parameters: &P, dimensions: &[Dimensions]) -> u64 {
+        let height = dimensions.iter().map(|matrix| matrix.height).max().unwrap_or(0);
+        let digest = (parameters.digest_len() * P::Node::BYTES) as u64;
+        let columns = |height: usize| -> Vec<usize> {
+            dimensions.iter().filter(|matrix| matrix.height == height).map(|matrix| matrix.columns).collect()
+        };
+        let scratch = dimensions.iter().map(|matrix| {
+            let pairs = if matrix.height < height { (2 * matrix.height as u64).saturating_mul(digest) } else { 0 };
+            pairs.saturating_add(parameters.row_bytes(matrix.height, &columns(matrix.height)))
+        });
+        (2 * height as u64).saturating_mul(digest).saturating_add(scratch.max().unwrap_or(0))
+    }
+
+    /// Returns the kernels, for tools that compile them ahead.
+    #[doc(hidden)]
+    pub fn kernels<P: TreeParameters<F>>(parameters: &P) -> Vec<KernelSpec> {
+        let mut kernels = parameters.tree_kernels();
+        kernels.extend(GatherScatter::<Mont<F>>::kernels());
+        kernels
+    }
+}
+
+impl<F: DevicePrimeField, H: TreeHash<F>> Merkle<F, H> {
+    /// Makes trees with this hash, on its queue.
+    pub fn new(hash: H) -> Self {
+        let (rows, digests) = (GatherScatter::new(hash.tree_queue()), GatherScatter::new(hash.tree_queue()));
+        Self { hash, rows, digests }
     }
 
     /// Returns the same for work on `queue`.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        Self { poseidon2: self.poseidon2.on(queue), gather: self.gather.on(queue) }
+        Self { hash: self.hash.on_queue(queue), rows: self.rows.on(queue), digests: self.digests.on(queue) }
     }
 
-    /// Returns the permutation.
-    pub fn poseidon2(&self) -> &Poseidon2<F> {
-        &self.poseidon2
-    }
-
-    /// Returns the bytes of device memory that a tree over such matrices takes, with what its computation needs beside
-    /// the matrices.
-    pub fn required_bytes(parameters: &Poseidon2Parameters<F>, dimensions: &[Dimensions]) -> u64 {
-        let height = dimensions.iter().map(|matrix| matrix.height).max().unwrap_or(0);
-        let digest = (parameters.digest() * Mont::<F>::BYTES) as u64;
-        let count = |height: usize| dimensions.iter().filter(|matrix| matrix.height == height).count();
-        let scratch = dimensions.iter().map(|matrix| {
-            let pairs = if matrix.height < height { (2 * matrix.height as u64).saturating_mul(digest) } else { 0 };
-            pairs.saturating_add(Poseidon2::<F>::scratch_bytes(parameters, matrix.height, count(matrix.height)))
-        });
-        (2 * height as u64).saturating_mul(digest).saturating_add(scratch.max().unwrap_or(0))
+    /// Returns the hash.
+    pub fn hash(&self) -> &H {
+        &self.hash
     }
 
     /// Builds the tree over matrices. Their heights are powers of two. Returns when the work is queued.
@@ -98,17 +118,17 @@ impl<F: DevicePrimeField> Merkle<F> {
     /// - [`Error::Height`] for a height that is no power of two.
     /// - [`Error::Device`] if a view is of another device, if there is no room for
     ///   [`required_bytes`](Merkle::required_bytes), or if the device fails.
-    pub fn commit(&self, matrices: &[Rows<'_, F>]) -> Result<MerkleTree<F>> {
+    pub fn commit(&self, matrices: &[Rows<'_, F>]) -> Result<MerkleTree<F, H::Node>> {
         let dimensions =
             matrices.iter().enumerate().map(|(i, rows)| dimensions_of(i, rows)).collect::<Result<Vec<_>>>()?;
         let height = dimensions.iter().map(|matrix| matrix.height).max().ok_or(Error::NoMatrices)?;
-        let device = self.poseidon2.queue().device();
+        let device = self.queue().device();
         for rows in matrices {
             device.expect_same("a matrix", rows.values().device())?;
         }
         let secrecy = Secrecy::of(matrices.iter().map(|rows| rows.values().secrecy()));
-        let digest = self.poseidon2.parameters().digest();
-        let mut nodes = device.alloc_with::<Mont<F>>((2 * height - 1) * digest, secrecy)?;
+        let digest = self.hash.tree_parameters().digest_len();
+        let mut nodes = device.alloc_with::<H::Node>((2 * height - 1) * digest, secrecy)?;
 
         let mut order: Vec<usize> = (0..matrices.len()).collect();
         order.sort_by_key(|i| Reverse(dimensions[*i].height));
@@ -118,7 +138,7 @@ impl<F: DevicePrimeField> Merkle<F> {
             rest = others;
             these.iter().map(|i| matrices[*i]).collect::<Vec<_>>()
         };
-        self.poseidon2.hash_rows(&of_height(height), nodes.view_mut(..height * digest)?)?;
+        self.hash.tree_rows(&of_height(height), nodes.view_mut(..height * digest)?, 1)?;
         for layer in 0..height.ilog2() {
             let len = height >> layer;
             let (before, after) = nodes.as_view_mut().split_at(layer_start(height, layer + 1) * digest)?;
@@ -126,24 +146,24 @@ impl<F: DevicePrimeField> Merkle<F> {
             let parents = after.into_part(..len / 2 * digest)?;
             let injected = of_height(len / 2);
             if injected.is_empty() {
-                self.poseidon2.compress(children, parents)?;
+                self.hash.tree_pairs(children, parents, 1)?;
                 continue;
             }
             // Each node beside the digest of its row.
-            let mut pairs = device.alloc_with::<Mont<F>>(len * digest, secrecy)?;
+            let mut pairs = device.alloc_with::<H::Node>(len * digest, secrecy)?;
             let end = elements_of(len / 2, digest, 2);
-            self.poseidon2.compress_apart(children, pairs.view_mut(..end)?, 2)?;
-            self.poseidon2.hash_rows_apart(&injected, pairs.view_mut(digest..digest + end)?, 2)?;
-            self.poseidon2.compress(&pairs, parents)?;
+            self.hash.tree_pairs(children, pairs.view_mut(..end)?, 2)?;
+            self.hash.tree_rows(&injected, pairs.view_mut(digest..digest + end)?, 2)?;
+            self.hash.tree_pairs(pairs.as_view(), parents, 1)?;
         }
-        Ok(MerkleTree { nodes, digest, dimensions })
+        Ok(MerkleTree { nodes, digest, dimensions, field: PhantomData })
     }
 
     /// Reads the root: the digest of the whole tree. Waits for it.
     ///
     /// # Errors
     /// [`Error::Device`] if the tree is on another device, or if the device fails.
-    pub fn root(&self, tree: &MerkleTree<F>) -> Result<Vec<F>> {
+    pub fn root(&self, tree: &MerkleTree<F, H::Node>) -> Result<Vec<<H::Node as Element>::Host>> {
         self.cap(tree, 0)
     }
 
@@ -152,10 +172,10 @@ impl<F: DevicePrimeField> Merkle<F> {
     ///
     /// # Errors
     /// [`Error::Device`] if the tree is on another device, or if the device fails.
-    pub fn cap(&self, tree: &MerkleTree<F>, log_len: u32) -> Result<Vec<F>> {
+    pub fn cap(&self, tree: &MerkleTree<F, H::Node>, log_len: u32) -> Result<Vec<<H::Node as Element>::Host>> {
         let len = 1usize << log_len.min(tree.log_height());
         let end = layer_start(tree.height(), tree.log_height() - len.ilog2()) + len;
-        Ok(self.poseidon2.queue().read(tree.nodes.view((end - len) * tree.digest..end * tree.digest)?)?)
+        Ok(self.queue().read(tree.nodes.view((end - len) * tree.digest..end * tree.digest)?)?)
     }
 
     /// Opens rows: for each of `indices`, the rows of all matrices that belong to it, and the path to the cap of
@@ -169,17 +189,17 @@ impl<F: DevicePrimeField> Merkle<F> {
     ///   device fails.
     pub fn open(
         &self,
-        tree: &MerkleTree<F>,
+        tree: &MerkleTree<F, H::Node>,
         matrices: &[Rows<'_, F>],
         indices: &[usize],
         log_cap: u32,
-    ) -> Result<Vec<Opening<F>>> {
+    ) -> Result<Vec<Opening<F, <H::Node as Element>::Host>>> {
         let dimensions =
             matrices.iter().enumerate().map(|(i, rows)| dimensions_of(i, rows)).collect::<Result<Vec<_>>>()?;
         if dimensions != tree.dimensions {
             return Err(Error::OtherMatrices { expected: tree.dimensions.clone(), actual: dimensions });
         }
-        let device = self.poseidon2.queue().device();
+        let device = self.queue().device();
         device.expect_same("a tree", tree.nodes.device())?;
         for rows in matrices {
             device.expect_same("a matrix", rows.values().device())?;
@@ -188,68 +208,37 @@ impl<F: DevicePrimeField> Merkle<F> {
         if let Some(index) = indices.iter().copied().find(|index| *index >= height) {
             return Err(Error::OutOfRange { height, index });
         }
-        let (queue, nodes) = (self.poseidon2.queue(), tree.nodes.as_view());
-        let secrecy = Secrecy::of(matrices.iter().map(|rows| rows.values().secrecy()).chain([nodes.secrecy()]));
         let layers = tree.log_height().saturating_sub(log_cap);
-        let path = layers as usize * digest;
-        let each: usize = dimensions.iter().map(|matrix| matrix.columns).sum::<usize>() + path;
-        let mut opened = device.alloc_with::<Mont<F>>(each * count, secrecy)?;
-        let mut rest = opened.as_view_mut();
-        for (rows, matrix) in matrices.iter().zip(&dimensions) {
-            let shift = (height / matrix.height).ilog2();
-            let (out, others) = rest.split_at(count * matrix.columns)?;
-            self.gather_rows(rows, indices.iter().map(|index| index >> shift), out)?;
-            rest = others;
-        }
+        let shifted = |shift: u32| indices.iter().map(|index| index >> shift).collect();
         let siblings = |index: usize| (0..layers).map(move |layer| layer_start(height, layer) + ((index >> layer) ^ 1));
-        let indices = indices.iter().flat_map(|index| siblings(*index));
-        self.gather_rows(&Rows::new(nodes, digest), indices, rest)?;
+        let heights = dimensions.iter().map(|matrix| (height / matrix.height).ilog2());
+        let (rows, path) = self.hash.tree_opening(&Wanted {
+            rows: &self.rows,
+            digests: &self.digests,
+            matrices: matrices.iter().copied().zip(heights.map(shifted)).collect(),
+            nodes: tree.nodes.as_view(),
+            path: indices.iter().flat_map(|index| siblings(*index)).collect(),
+        })?;
 
-        let values = queue.read(&opened)?;
         let opening = |i: usize| {
             let mut start = 0;
-            let mut part = |len: usize| {
-                let from = start + i * len;
-                start += count * len;
-                values[from..from + len].to_vec()
+            let row = |matrix: &Dimensions| {
+                let place = start + i * matrix.columns;
+                start += count * matrix.columns;
+                rows[place..place + matrix.columns].to_vec()
             };
-            let rows = dimensions.iter().map(|matrix| part(matrix.columns)).collect();
-            Opening { rows, path: part(path) }
+            let len = layers as usize * digest;
+            Opening { rows: dimensions.iter().map(row).collect(), path: path[i * len..(i + 1) * len].to_vec() }
         };
         Ok((0..count).map(opening).collect())
     }
 
-    /// Copies rows to `out`, one after the other.
-    fn gather_rows(
-        &self,
-        rows: &Rows<'_, F>,
-        indices: impl Iterator<Item = usize>,
-        mut out: ViewMut<'_, Mont<F>>,
-    ) -> Result<()> {
-        let (values, columns, queue) = (rows.values(), rows.columns(), self.poseidon2.queue());
-        // Places are 32 bits, and a gather counts a little beyond.
-        if values.len() <= MAX_LEN {
-            let places = indices.flat_map(|row| row * columns..(row + 1) * columns);
-            let places: Vec<u32> = places.map(|place| place as u32).collect();
-            return Ok(self.gather.gather(values, &queue.upload::<u32>(&places)?, out)?);
-        }
-        for (i, row) in indices.enumerate() {
-            let target = out.view_mut(i * columns..(i + 1) * columns)?;
-            queue.copy(values.view(row * columns..(row + 1) * columns)?, target)?;
-        }
-        Ok(())
-    }
-
-    /// Returns the kernels, for tools that compile them ahead.
-    #[doc(hidden)]
-    pub fn kernels(parameters: &Poseidon2Parameters<F>) -> Vec<KernelSpec> {
-        let mut kernels = Poseidon2::kernels(parameters);
-        kernels.extend(GatherScatter::<Mont<F>>::kernels());
-        kernels
+    fn queue(&self) -> &Queue {
+        self.hash.tree_queue()
     }
 }
 
-impl<F: DevicePrimeField> MerkleTree<F> {
+impl<F, N: Element> MerkleTree<F, N> {
     /// Returns the dimensions of the matrices, in their order.
     pub fn dimensions(&self) -> &[Dimensions] {
         &self.dimensions
@@ -266,18 +255,18 @@ impl<F: DevicePrimeField> MerkleTree<F> {
     }
 
     /// Returns the digests, layer by layer, from the leaves to the root.
-    pub fn nodes(&self) -> View<'_, Mont<F>> {
+    pub fn nodes(&self) -> View<'_, N> {
         self.nodes.as_view()
     }
 }
 
-impl<F: DevicePrimeField> fmt::Debug for Merkle<F> {
+impl<F: DevicePrimeField, H: TreeHash<F>> fmt::Debug for Merkle<F, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Merkle").field("poseidon2", &self.poseidon2).finish_non_exhaustive()
+        f.debug_struct("Merkle").field("hash", &self.hash).finish_non_exhaustive()
     }
 }
 
-impl<F: DevicePrimeField> fmt::Debug for MerkleTree<F> {
+impl<F, N: Element> fmt::Debug for MerkleTree<F, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MerkleTree").field("dimensions", &self.dimensions).finish_non_exhaustive()
     }

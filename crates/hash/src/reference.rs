@@ -6,6 +6,8 @@ use evariste_field::DevicePrimeField;
 
 use crate::parameters::Poseidon2Parameters;
 
+pub mod bytes;
+
 /// Applies Poseidon2 to a state (Grassi, Khovratovich and Schofnegger, "Poseidon2: a faster version of the Poseidon hash
 /// function", AFRICACRYPT 2023).
 ///

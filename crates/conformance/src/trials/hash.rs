@@ -1,10 +1,13 @@
-//! Poseidon2 and Merkle trees.
+//! Poseidon2, hash functions of bytes, and Merkle trees.
 
+mod bytes;
 mod queues;
 
-use evariste::backend::{Buffer, Device, Error as DeviceError};
+use evariste::backend::{Buffer, Device, Element, Error as DeviceError};
 use evariste::field::{DevicePrimeField, Mont, small};
-use evariste::hash::{Error, Merkle, Poseidon2, Poseidon2Field, Poseidon2Parameters, Rows, reference, verify};
+use evariste::hash::{
+    Error, Merkle, Poseidon2, Poseidon2Field, Poseidon2Parameters, Rows, TreeHash, TreeParameters, reference, verify,
+};
 use libtest_mimic::Failed;
 
 use crate::{
@@ -39,24 +42,28 @@ fn add(trials: &mut DeviceTrials<'_>) {
     // It counts reads of the device.
     trials.add_alone("tree", tree);
     trials.add("misuse", misuse);
+    bytes::add(trials);
 }
 
 fn parameters<F: Poseidon2Field>(width: usize) -> Result<Poseidon2Parameters<F>, Error> {
     Poseidon2Parameters::plonky3(width)
 }
 
-const KERNELS: &[KernelGroup] = &[KernelGroup {
-    name: "hash",
-    cases: &["poseidon2::"],
-    kernels: |_| {
-        Ok([
-            Poseidon2::kernels(&parameters::<BabyBear>(16)?),
-            Poseidon2::kernels(&parameters::<small::KoalaBear>(24)?),
-            Poseidon2::kernels(&parameters::<small::Goldilocks>(12)?),
-        ]
-        .concat())
+const KERNELS: &[KernelGroup] = &[
+    KernelGroup {
+        name: "hash",
+        cases: &["poseidon2::"],
+        kernels: |_| {
+            Ok([
+                Poseidon2::kernels(&parameters::<BabyBear>(16)?),
+                Poseidon2::kernels(&parameters::<small::KoalaBear>(24)?),
+                Poseidon2::kernels(&parameters::<small::Goldilocks>(12)?),
+            ]
+            .concat())
+        },
     },
-}];
+    KernelGroup { name: "byte-hash", cases: &["bytes::"], kernels: |_| Ok(bytes::kernels()) },
+];
 
 /// States, rows of one and of several matrices, and pairs.
 fn poseidon2<F: Poseidon2Field, const WIDTH: usize>(device: &Device) -> Outcome {
@@ -100,47 +107,58 @@ fn poseidon2<F: Poseidon2Field, const WIDTH: usize>(device: &Device) -> Outcome 
     Ok(())
 }
 
+/// A digest on the host.
+type Digest<F, P> = Vec<<<P as TreeParameters<F>>::Node as Element>::Host>;
+
 /// The digests of a tree, layer by layer, by the definition.
-fn expected_root(parameters: &Poseidon2Parameters<BabyBear>, matrices: &[(Vec<BabyBear>, usize)]) -> Vec<BabyBear> {
-    let height = |(values, columns): &(Vec<BabyBear>, usize)| values.len() / columns;
-    let hashes = |wanted: usize| -> Vec<Vec<BabyBear>> {
+fn expected_root<F: DevicePrimeField, P: TreeParameters<F>>(
+    parameters: &P,
+    matrices: &[(Vec<F>, usize)],
+) -> Digest<F, P> {
+    let height = |(values, columns): &(Vec<F>, usize)| values.len() / columns;
+    let hashes = |wanted: usize| -> Vec<Digest<F, P>> {
         let of_height: Vec<_> = matrices.iter().filter(|matrix| height(matrix) == wanted).collect();
         let row = |i: usize| {
             let rows = of_height.iter().flat_map(|(values, columns)| &values[i * columns..][..*columns]);
-            reference::hash(parameters, &rows.copied().collect::<Vec<_>>())
+            parameters.hash_row(&rows.copied().collect::<Vec<_>>())
         };
         if of_height.is_empty() { Vec::new() } else { (0..wanted).map(row).collect() }
     };
     let mut layer = hashes(matrices.iter().map(height).max().unwrap_or(0));
     while layer.len() > 1 {
-        layer = layer.chunks_exact(2).map(|pair| reference::compress(parameters, &pair[0], &pair[1])).collect();
+        layer = layer.chunks_exact(2).map(|pair| parameters.compress_pair([&pair[0], &pair[1]])).collect();
         let rows = hashes(layer.len());
         for (node, row) in layer.iter_mut().zip(&rows) {
-            *node = reference::compress(parameters, node, row);
+            *node = parameters.compress_pair([node, row]);
         }
     }
     layer.concat()
 }
 
 fn tree(device: &Device) -> Outcome {
-    let parameters = parameters::<BabyBear>(16)?;
-    let merkle = Merkle::new(Poseidon2::new(device, parameters.clone())?);
+    tree_with(device, Poseidon2::new(device, parameters::<BabyBear>(16)?)?, 1)
+}
+
+/// Roots and openings, which take so many reads.
+fn tree_with<F: DevicePrimeField, H: TreeHash<F>>(device: &Device, hash: H, reads: u64) -> Outcome {
+    let merkle = Merkle::new(hash);
+    let parameters = merkle.hash().tree_parameters();
     for shape in [&[(1, 3)][..], &[(256, 20)], &[(4, 1), (64, 9), (64, 2), (2, 1)]] {
         let matrices: Vec<_> = shape.iter().map(|(rows, columns)| (samples(rows * columns, 3), *columns)).collect();
         let buffers: Vec<_> =
-            matrices.iter().map(|(values, _)| device.upload::<Mont<BabyBear>>(values)).collect::<Result<_, _>>()?;
+            matrices.iter().map(|(values, _)| device.upload::<Mont<F>>(values)).collect::<Result<_, _>>()?;
         let views: Vec<_> =
             buffers.iter().zip(shape).map(|(buffer, (_, columns))| Rows::new(buffer, *columns)).collect();
         let tree = merkle.commit(&views)?;
         let root = merkle.root(&tree)?;
-        expect_same(&format!("the root over {shape:?}"), &root, &expected_root(&parameters, &matrices))?;
+        expect_same(&format!("the root over {shape:?}"), &root, &expected_root(parameters, &matrices))?;
         let rows = 1 << tree.log_height();
         let (before, indices) = (device.stats(), [0, rows - 1, rows / 2]);
         let openings = merkle.open(&tree, &views, &indices, 1)?;
-        expect_equal("reads of several openings", &(device.stats().reads - before.reads), &1)?;
+        expect_equal("reads of several openings", &(device.stats().reads - before.reads), &reads)?;
         let cap = merkle.cap(&tree, 1)?;
         for (index, opening) in indices.iter().zip(&openings) {
-            verify(&parameters, &cap, tree.dimensions(), *index, opening)?;
+            verify(parameters, &cap, tree.dimensions(), *index, opening)?;
         }
     }
     Ok(())
@@ -176,6 +194,9 @@ fn operand<F: DevicePrimeField>(p: &Probe, seed: u64, len: usize) -> Result<Buff
 }
 
 const OPERATIONS: &[Operation] = &[
+    Operation::new("hash_rows_of_bytes", 2, bytes::rows_of_secrets),
+    Operation::new("hash_many_of_bytes", 2, bytes::many_of_secrets),
+    Operation::new("merkle_commit_serialized", 2, bytes::tree_of_secrets),
     Operation::new("poseidon2_permute", 1, |p| {
         let poseidon2 = Poseidon2::new(&p.device, parameters::<BabyBear>(16)?)?;
         let mut states = p.in_place(|p| operand::<BabyBear>(p, 21, 16 * 200))?;
@@ -215,6 +236,7 @@ fn prepared(device: &Device) -> Outcome {
     let poseidon2 = Poseidon2::new(device, parameters::<BabyBear>(16)?)?;
     poseidon2.prepare()?;
     let (mut data, mut out) = (device.zeros::<Mont<BabyBear>>(64)?, device.zeros::<Mont<BabyBear>>(32)?);
+    bytes::prepared(device)?;
     quietly(device, "what prepared permutations compile", || {
         poseidon2.permute(&mut data)?;
         poseidon2.compress(&data, &mut out)?;

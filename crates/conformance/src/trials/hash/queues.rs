@@ -1,7 +1,7 @@
 //! Permutations, hashes and trees on a queue.
 
 use evariste::field::{Mont, small::BabyBear};
-use evariste::hash::{Merkle, Poseidon2, Rows};
+use evariste::hash::{ByteHash, HashFunction, Merkle, Poseidon2, Rows, Serialization, SerializingHash};
 
 use super::parameters;
 use crate::{
@@ -21,6 +21,26 @@ pub(super) const PLANS: &[Plan] = &[
         m.refuses(|| poseidon2.compress(&data, &mut out))?;
         m.refuses(|| poseidon2.hash_rows(&[Rows::new(&data, 16)], &mut out))?;
         m.refuses(|| poseidon2.permute(&mut data))
+    }),
+    ("byte_hash", |m| {
+        let (data, mut out) = (m.device.upload::<u8>(&[2; 4000])?, m.device.zeros::<[u8; 32]>(2)?);
+        for function in [HashFunction::Sha256, HashFunction::Blake3] {
+            let hash = ByteHash::new(&m.device, function)?.on(&m.queue);
+            m.refuses(|| hash.hash_rows(&data, 2000, &mut out))?;
+            m.refuses(|| hash.hash_many(&data, &[0, 9, 4000], &mut out))?;
+            m.refuses(|| hash.digest(&data))?;
+        }
+        Ok(())
+    }),
+    ("merkle_of_bytes", |m| {
+        let serialization = Serialization::plonky3::<BabyBear>(HashFunction::Keccak256);
+        let plan = Merkle::new(SerializingHash::<BabyBear>::new(&m.device, serialization)?);
+        let data = m.device.upload::<Mont<BabyBear>>(&[BabyBear::from(2); 32])?;
+        let matrices = [Rows::new(&data, 8), Rows::new(&data, 16)];
+        let (tree, misplaced) = (plan.commit(&matrices)?, plan.on(&m.queue));
+        m.refuses(|| misplaced.commit(&matrices))?;
+        m.refuses(|| misplaced.open(&tree, &matrices, &[1], 0))?;
+        m.refuses(|| misplaced.root(&tree))
     }),
     ("merkle", |m| {
         let plan = Merkle::new(Poseidon2::new(&m.device, parameters::<BabyBear>(16)?)?);
@@ -44,6 +64,19 @@ fn hash() -> Outcome {
         poseidon2.hash_rows(&[Rows::new(&data, 16)], &mut out)?;
         let merkle = Merkle::new(Poseidon2::new(made_on, parameters::<BabyBear>(16)?)?).on(queue);
         let matrices = [Rows::new(&data, 16), Rows::new(data.view(..32)?, 2)];
+        let tree = merkle.commit(&matrices)?;
+        let _ = merkle.open(&tree, &matrices, &[5, 9], 0)?;
+        merkle.root(&tree)?;
+        let mut digests = device.alloc::<[u8; 32]>(2)?;
+        let bytes = queue.upload::<u8>(&[3; 4000])?;
+        for function in [HashFunction::Sha256, HashFunction::Blake3] {
+            let hash = ByteHash::new(made_on, function)?.on(queue);
+            hash.hash_rows(&bytes, 2000, &mut digests)?;
+            hash.hash_many(&bytes, &[0, 9, 4000], &mut digests)?;
+        }
+        let serialization = Serialization::plonky3::<BabyBear>(HashFunction::Keccak256);
+        let merkle = Merkle::new(SerializingHash::<BabyBear>::new(made_on, serialization)?).on(queue);
+        let matrices = [Rows::new(&data, 16), Rows::new(&data, 8)];
         let tree = merkle.commit(&matrices)?;
         let _ = merkle.open(&tree, &matrices, &[5, 9], 0)?;
         merkle.root(&tree)?;
