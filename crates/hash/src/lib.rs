@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod dimensions;
+mod duplex;
 mod error;
 mod merkle;
 mod parameters;
@@ -9,6 +10,7 @@ mod published;
 pub mod reference;
 
 pub use dimensions::Dimensions;
+pub use duplex::DuplexSponge;
 pub use error::{Error, Result};
 #[doc(hidden)]
 pub use merkle::layer_start;

@@ -21,6 +21,7 @@ use crate::{
     reference,
 };
 
+mod duplex;
 mod merkle;
 
 /// The CPU, and CUDA sources on the host, as far as there is a compiler. Trials run on GPUs and their emulation.

@@ -28,6 +28,7 @@ pub(crate) const AREA: Area = Area {
     ordered: queues::ORDERED,
     divided: DIVIDED,
     prepared: Some(prepared),
+    without_operation: &[("grind", "what it works on is a transcript, which is public")],
     plans: queues::PLANS,
     ..Area::new("hash", add)
 };
@@ -95,6 +96,23 @@ fn poseidon2<F: Poseidon2Field, const WIDTH: usize>(device: &Device) -> Outcome 
         let (data, mut out) = (device.upload::<Mont<F>>(&digests)?, garbage(device, len * digest)?);
         poseidon2.compress(data.view(1..)?, &mut out)?;
         expect_same(&format!("{len} pairs"), &out.to_vec()?, &expected)?;
+    }
+    grind(&poseidon2, &parameters)
+}
+
+/// Proofs of work, by one workgroup and by several.
+fn grind<F: Poseidon2Field>(poseidon2: &Poseidon2<F>, parameters: &Poseidon2Parameters<F>) -> Outcome {
+    let state = samples::<F>(parameters.width(), 4);
+    let solves = |x: F, bits: u32| {
+        let mut state = state.clone();
+        state[2] = x;
+        reference::permute(parameters, &mut state);
+        state[parameters.rate() - 1].into_bigint().as_ref()[0].trailing_zeros() >= bits
+    };
+    for bits in [2, 8] {
+        let witness = poseidon2.grind(&state, 2, bits)?;
+        let first = (0u64..).map(F::from).find(|x| solves(*x, bits)).ok_or("no element solves it")?;
+        expect_equal(&format!("a proof of work of {bits} bits"), &witness, &first)?;
     }
     Ok(())
 }
@@ -217,6 +235,7 @@ fn prepared(device: &Device) -> Outcome {
     quietly(device, "what prepared permutations compile", || {
         poseidon2.permute(&mut data)?;
         poseidon2.compress(&data, &mut out)?;
+        poseidon2.grind(&[BabyBear::from(3); 16], 0, 1)?;
         Ok(poseidon2.hash_rows(&[Rows::new(&data, 16), Rows::new(&data, 16)], &mut out)?)
     })
 }

@@ -20,6 +20,7 @@ pub(super) const PLANS: &[Plan] = &[
             (m.device.upload::<Mont<BabyBear>>(&[BabyBear::from(2); 32])?, m.device.zeros::<Mont<BabyBear>>(16)?);
         m.refuses(|| poseidon2.compress(&data, &mut out))?;
         m.refuses(|| poseidon2.hash_rows(&[Rows::new(&data, 16)], &mut out))?;
+        m.refuses(|| poseidon2.grind(&[BabyBear::from(2); 16], 0, 1))?;
         m.refuses(|| poseidon2.permute(&mut data))
     }),
     ("merkle", |m| {
@@ -42,6 +43,7 @@ fn hash() -> Outcome {
         poseidon2.permute(&mut data)?;
         poseidon2.compress(&data, &mut out)?;
         poseidon2.hash_rows(&[Rows::new(&data, 16)], &mut out)?;
+        poseidon2.grind(&[BabyBear::from(3); 16], 0, 4)?;
         let merkle = Merkle::new(Poseidon2::new(made_on, parameters::<BabyBear>(16)?)?).on(queue);
         let matrices = [Rows::new(&data, 16), Rows::new(data.view(..32)?, 2)];
         let tree = merkle.commit(&matrices)?;
