@@ -5,6 +5,7 @@ mod duplex;
 mod error;
 mod merkle;
 mod parameters;
+mod poseidon;
 mod poseidon2;
 mod published;
 pub mod reference;
@@ -19,6 +20,7 @@ pub use merkle::{
     verifier::{Opening, verify},
 };
 pub use parameters::Poseidon2Parameters;
+pub use poseidon::{Poseidon, parameters::PoseidonParameters};
 pub use poseidon2::{Poseidon2, Rows};
 pub use published::Poseidon2Field;
 

@@ -1,5 +1,6 @@
 //! Poseidon2 and Merkle trees.
 
+mod poseidon;
 mod queues;
 
 use evariste::backend::{Buffer, Device, Error as DeviceError};
@@ -39,13 +40,16 @@ fn add(trials: &mut DeviceTrials<'_>) {
     trials.add("poseidon2::goldilocks", poseidon2::<small::Goldilocks, 12>);
     trials.add("tree", tree);
     trials.add("misuse", misuse);
+    poseidon::add(trials);
 }
 
 fn parameters<F: Poseidon2Field>(width: usize) -> Result<Poseidon2Parameters<F>, Error> {
     Poseidon2Parameters::plonky3(width)
 }
 
-const KERNELS: &[KernelGroup] = &[KernelGroup {
+const KERNELS: &[KernelGroup] = &[POSEIDON2, poseidon::KERNELS];
+
+const POSEIDON2: KernelGroup = KernelGroup {
     name: "hash",
     cases: &["poseidon2::"],
     kernels: |_| {
@@ -56,7 +60,7 @@ const KERNELS: &[KernelGroup] = &[KernelGroup {
         ]
         .concat())
     },
-}];
+};
 
 /// States, rows of one and of several matrices, and pairs.
 fn poseidon2<F: Poseidon2Field, const WIDTH: usize>(device: &Device) -> Outcome {
@@ -214,6 +218,8 @@ const OPERATIONS: &[Operation] = &[
         let (a, b) = (operand::<BabyBear>(p, 25, 5 * 128)?, operand::<BabyBear>(p, 26, 9 * 32)?);
         p.watch(|| merkle.commit(&[Rows::new(&a, 5), Rows::new(&b, 9)]))
     }),
+    poseidon::PERMUTE,
+    poseidon::TREE,
 ];
 
 /// Wide rows, on devices that end loops early.
@@ -229,6 +235,7 @@ const DIVIDED: &[Divided] = &[("poseidon2_rows", 4000, |device| {
 })];
 
 fn prepared(device: &Device) -> Outcome {
+    poseidon::prepared(device)?;
     let poseidon2 = Poseidon2::new(device, parameters::<BabyBear>(16)?)?;
     poseidon2.prepare()?;
     let (mut data, mut out) = (device.zeros::<Mont<BabyBear>>(64)?, device.zeros::<Mont<BabyBear>>(32)?);

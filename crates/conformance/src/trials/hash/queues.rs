@@ -1,16 +1,19 @@
 //! Permutations, hashes and trees on a queue.
 
 use evariste::field::{Mont, small::BabyBear};
-use evariste::hash::{Merkle, Poseidon2, Rows};
+use evariste::hash::{Merkle, Poseidon, Poseidon2, Rows};
 
-use super::parameters;
+use super::{
+    parameters,
+    poseidon::{Fr, pairs},
+};
 use crate::{
     harness::{Named, Outcome},
     misplaced::Plan,
     order_checker::{expect_ordered, on_plans},
 };
 
-pub(super) const ORDERED: &[Named] = &[("hash", hash)];
+pub(super) const ORDERED: &[Named] = &[("hash", hash), ("poseidon", poseidon)];
 
 /// What refuses a queue of another device.
 pub(super) const PLANS: &[Plan] = &[
@@ -32,6 +35,13 @@ pub(super) const PLANS: &[Plan] = &[
         m.refuses(|| misplaced.open(&tree, &matrices, &[1], 0))?;
         m.refuses(|| misplaced.root(&tree))
     }),
+    ("poseidon", |m| {
+        let plan = Poseidon::new(&m.device, pairs()?)?.on(&m.queue);
+        let (mut data, mut out) = (m.device.upload::<Mont<Fr>>(&[Fr::from(2); 6])?, m.device.zeros::<Mont<Fr>>(3)?);
+        m.refuses(|| plan.hash_rows(&data, &mut out))?;
+        m.refuses(|| plan.tree(data.view(..4)?))?;
+        m.refuses(|| plan.permute(&mut data))
+    }),
 ];
 
 fn hash() -> Outcome {
@@ -50,5 +60,18 @@ fn hash() -> Outcome {
         let _ = merkle.open(&tree, &matrices, &[5, 9], 0)?;
         merkle.root(&tree)?;
         expect_ordered(ordered, "hash")
+    })
+}
+
+fn poseidon() -> Outcome {
+    on_plans(|ordered, made_on, queue| {
+        let device = queue.device();
+        let mut data = device.alloc::<Mont<Fr>>(12)?;
+        queue.write(&mut data, &[Fr::from(3); 12])?;
+        let poseidon = Poseidon::new(made_on, pairs()?)?.on(queue);
+        poseidon.permute(&mut data)?;
+        let nodes = poseidon.tree(data.view(..8)?)?;
+        queue.read(&nodes)?;
+        expect_ordered(ordered, "Poseidon")
     })
 }
