@@ -17,7 +17,7 @@ const FLOORS: [&[&str]; 8] = [
     // Algorithms: all published crates that no other line names.
     &[],
     // Protocols over several algorithms.
-    &["evariste-cluster", "evariste-groth16", "evariste-plonky3"],
+    &["evariste-cluster", "evariste-fri", "evariste-groth16", "evariste-plonky3"],
     // What exports all, and a program.
     &["evariste", "evariste-cli"],
 ];

@@ -9,8 +9,14 @@ const WITHOUT_PLANS: [&str; 4] = ["device", "groth16", "process", "several"];
 const MEMORY: [&str; 7] = ["View<", "ViewMut<", "Buffer<", "HostBuffer", "Vector<F>", "Scalars<", "&Digits<"];
 
 /// Verbs of what takes no queue but that of the device it was made on.
-const WITHOUT_QUEUE: [(&str, &str); 5] =
-    [("hash", "nodes"), ("hash", "values"), ("ntt", "fill"), ("ntt", "forward_part"), ("ntt", "inverse_part")];
+const WITHOUT_QUEUE: [(&str, &str); 6] = [
+    ("fri", "folded"),
+    ("hash", "nodes"),
+    ("hash", "values"),
+    ("ntt", "fill"),
+    ("ntt", "forward_part"),
+    ("ntt", "inverse_part"),
+];
 
 #[test]
 fn every_verb_is_called_on_a_queue_of_another_device() {

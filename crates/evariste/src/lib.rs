@@ -7,6 +7,8 @@ pub use evariste_backend as backend;
 pub use evariste_curve as curve;
 #[cfg(feature = "field")]
 pub use evariste_field as field;
+#[cfg(feature = "fri")]
+pub use evariste_fri as fri;
 #[cfg(feature = "groth16")]
 pub use evariste_groth16 as groth16;
 #[cfg(feature = "hash")]

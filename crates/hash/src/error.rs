@@ -90,6 +90,12 @@ pub enum Error {
     /// another index.
     #[error("the opening does not lead to the root")]
     OtherRoot,
+    /// No integer below 2^64 and the modulus solves a proof of work.
+    #[error("no element solves a proof of work of {bits} bits")]
+    NoWitness {
+        /// The bits that must be 0.
+        bits: u32,
+    },
     /// The device refuses an argument, or fails:
     ///
     /// - An argument has a wrong length or lies on another device ([`DeviceError::Length`],

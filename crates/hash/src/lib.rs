@@ -2,9 +2,11 @@
 
 mod bytes;
 mod dimensions;
+mod duplex;
 mod error;
 mod merkle;
 mod parameters;
+mod poseidon;
 mod poseidon2;
 mod published;
 pub mod reference;
@@ -13,6 +15,7 @@ mod tree_hash;
 
 pub use bytes::{ByteHash, function::HashFunction};
 pub use dimensions::Dimensions;
+pub use duplex::DuplexSponge;
 pub use error::{Error, Result};
 #[doc(hidden)]
 pub use merkle::layer_start;
@@ -21,6 +24,7 @@ pub use merkle::{
     verifier::{Opening, verify},
 };
 pub use parameters::Poseidon2Parameters;
+pub use poseidon::{Poseidon, parameters::PoseidonParameters};
 pub use poseidon2::{Poseidon2, Rows};
 pub use published::Poseidon2Field;
 pub use serialization::{Form, Serialization, SerializingHash};

@@ -109,7 +109,7 @@ impl<F> Poseidon2Parameters<F> {
 }
 
 /// Whether `divisor` divides the integer of these little-endian limbs.
-fn is_multiple(limbs: &[u64], divisor: u64) -> bool {
+pub(crate) fn is_multiple(limbs: &[u64], divisor: u64) -> bool {
     limbs.iter().rev().fold(0, |rest, limb| ((u128::from(rest) << 64 | u128::from(*limb)) % u128::from(divisor)) as u64)
         == 0
 }

@@ -6,10 +6,11 @@ use evariste_backend::{
 };
 use evariste_field::{DevicePrimeField, Mont};
 
-use self::params::{CompressParams, HashParams, PermuteParams, Shape, THREADS, flags};
+use self::params::{CompressParams, GrindParams, HashParams, PermuteParams, Shape, THREADS, flags};
 use crate::{error::Result, parameters::Poseidon2Parameters};
 
 mod cpu;
+mod grind;
 mod params;
 mod spec;
 mod wgsl;
@@ -65,6 +66,7 @@ struct Shared<F: DevicePrimeField> {
     compress: LazyKernel<CompressParams>,
     hash_rows: LazyKernel<HashParams>,
     carried: LazyKernel<HashParams>,
+    grind: LazyKernel<GrindParams>,
     ready: Ready,
 }
 
@@ -124,6 +126,7 @@ impl<F: DevicePrimeField> Poseidon2<F> {
             compress: LazyKernel::default(),
             hash_rows: LazyKernel::default(),
             carried: LazyKernel::default(),
+            grind: LazyKernel::default(),
             ready: Ready::behind(&queue)?,
             parameters,
         };
@@ -156,6 +159,7 @@ impl<F: DevicePrimeField> Poseidon2<F> {
         self.shared.compress()?;
         self.shared.hash_rows(false)?;
         self.shared.hash_rows(true)?;
+        self.shared.grind()?;
         drop(prepared);
         Ok(())
     }
@@ -169,6 +173,7 @@ impl<F: DevicePrimeField> Poseidon2<F> {
             spec::compress::<F>(shape),
             spec::hash_rows::<F>(shape, false),
             spec::hash_rows::<F>(shape, true),
+            spec::grind::<F>(shape),
         ]
     }
 
@@ -410,6 +415,10 @@ impl<F: DevicePrimeField> Shared<F> {
     fn hash_rows(&self, is_carried: bool) -> Result<&Kernel<HashParams>> {
         let kernel = if is_carried { &self.carried } else { &self.hash_rows };
         Ok(kernel.get(&self.device, || spec::hash_rows::<F>(self.shape(), is_carried))?)
+    }
+
+    fn grind(&self) -> Result<&Kernel<GrindParams>> {
+        Ok(self.grind.get(&self.device, || spec::grind::<F>(self.shape()))?)
     }
 }
 

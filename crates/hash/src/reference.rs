@@ -4,7 +4,7 @@ use std::array;
 
 use evariste_field::DevicePrimeField;
 
-use crate::parameters::Poseidon2Parameters;
+use crate::{parameters::Poseidon2Parameters, poseidon::parameters::PoseidonParameters};
 
 pub mod bytes;
 
@@ -62,4 +62,31 @@ pub fn compress<F: DevicePrimeField>(parameters: &Poseidon2Parameters<F>, left: 
     permute(parameters, &mut state);
     state.truncate(parameters.digest);
     state
+}
+
+/// Applies Poseidon to a state: in each round constants are added, an S-box is applied to all elements or to the first
+/// alone, and the state is multiplied by the matrix (Grassi, Khovratovich, Rechberger, Roy and Schofnegger, "Poseidon: a
+/// new hash function for zero-knowledge proof systems", USENIX Security 2021).
+///
+/// # Panics
+/// If the state has another width.
+pub fn poseidon<F: DevicePrimeField>(parameters: &PoseidonParameters<F>, state: &mut [F]) {
+    let (width, [full, partial]) = (parameters.width(), parameters.rounds());
+    assert_eq!(state.len(), width);
+    for (round, constants) in parameters.constants().chunks_exact(width).enumerate() {
+        let is_partial = (full / 2..full / 2 + partial).contains(&round);
+        state.iter_mut().zip(constants).for_each(|(x, constant)| *x += constant);
+        let boxes = if is_partial { 1 } else { width };
+        state[..boxes].iter_mut().for_each(|x| *x = x.pow([u64::from(parameters.alpha())]));
+        let rows = parameters.matrix().chunks_exact(width);
+        let mixed: Vec<F> = rows.map(|row| row.iter().zip(&*state).map(|(m, x)| *m * x).sum()).collect();
+        state.copy_from_slice(&mixed);
+    }
+}
+
+/// Hashes elements, one less than a state has: the first element of the permuted state of 0 and them.
+pub fn poseidon_hash<F: DevicePrimeField>(parameters: &PoseidonParameters<F>, elements: &[F]) -> F {
+    let mut state = [&[F::ZERO], elements].concat();
+    poseidon(parameters, &mut state);
+    state[0]
 }

@@ -21,7 +21,9 @@ use crate::{
     reference,
 };
 
+mod duplex;
 mod merkle;
+mod poseidon;
 
 /// The CPU, and CUDA sources on the host, as far as there is a compiler. Trials run on GPUs and their emulation.
 fn devices() -> Vec<Device> {

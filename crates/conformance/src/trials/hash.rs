@@ -1,6 +1,7 @@
 //! Poseidon2, hash functions of bytes, and Merkle trees.
 
 mod bytes;
+mod poseidon;
 mod queues;
 
 use evariste::backend::{Buffer, Device, Element, Error as DeviceError};
@@ -31,6 +32,7 @@ pub(crate) const AREA: Area = Area {
     ordered: queues::ORDERED,
     divided: DIVIDED,
     prepared: Some(prepared),
+    without_operation: &[("grind", "what it works on is a transcript, which is public")],
     plans: queues::PLANS,
     ..Area::new("hash", add)
 };
@@ -43,27 +45,27 @@ fn add(trials: &mut DeviceTrials<'_>) {
     trials.add_alone("tree", tree);
     trials.add("misuse", misuse);
     bytes::add(trials);
+    poseidon::add(trials);
 }
 
 fn parameters<F: Poseidon2Field>(width: usize) -> Result<Poseidon2Parameters<F>, Error> {
     Poseidon2Parameters::plonky3(width)
 }
 
-const KERNELS: &[KernelGroup] = &[
-    KernelGroup {
-        name: "hash",
-        cases: &["poseidon2::"],
-        kernels: |_| {
-            Ok([
-                Poseidon2::kernels(&parameters::<BabyBear>(16)?),
-                Poseidon2::kernels(&parameters::<small::KoalaBear>(24)?),
-                Poseidon2::kernels(&parameters::<small::Goldilocks>(12)?),
-            ]
-            .concat())
-        },
+const KERNELS: &[KernelGroup] = &[POSEIDON2, poseidon::KERNELS, bytes::KERNELS];
+
+const POSEIDON2: KernelGroup = KernelGroup {
+    name: "hash",
+    cases: &["poseidon2::"],
+    kernels: |_| {
+        Ok([
+            Poseidon2::kernels(&parameters::<BabyBear>(16)?),
+            Poseidon2::kernels(&parameters::<small::KoalaBear>(24)?),
+            Poseidon2::kernels(&parameters::<small::Goldilocks>(12)?),
+        ]
+        .concat())
     },
-    KernelGroup { name: "byte-hash", cases: &["bytes::"], kernels: |_| Ok(bytes::kernels()) },
-];
+};
 
 /// States, rows of one and of several matrices, and pairs.
 fn poseidon2<F: Poseidon2Field, const WIDTH: usize>(device: &Device) -> Outcome {
@@ -103,6 +105,23 @@ fn poseidon2<F: Poseidon2Field, const WIDTH: usize>(device: &Device) -> Outcome 
         let (data, mut out) = (device.upload::<Mont<F>>(&digests)?, garbage(device, len * digest)?);
         poseidon2.compress(data.view(1..)?, &mut out)?;
         expect_same(&format!("{len} pairs"), &out.to_vec()?, &expected)?;
+    }
+    grind(&poseidon2, &parameters)
+}
+
+/// Proofs of work, by one workgroup and by several.
+fn grind<F: Poseidon2Field>(poseidon2: &Poseidon2<F>, parameters: &Poseidon2Parameters<F>) -> Outcome {
+    let state = samples::<F>(parameters.width(), 4);
+    let solves = |x: F, bits: u32| {
+        let mut state = state.clone();
+        state[2] = x;
+        reference::permute(parameters, &mut state);
+        state[parameters.rate() - 1].into_bigint().as_ref()[0].trailing_zeros() >= bits
+    };
+    for bits in [2, 8] {
+        let witness = poseidon2.grind(&state, 2, bits)?;
+        let first = (0u64..).map(F::from).find(|x| solves(*x, bits)).ok_or("no element solves it")?;
+        expect_equal(&format!("a proof of work of {bits} bits"), &witness, &first)?;
     }
     Ok(())
 }
@@ -218,6 +237,8 @@ const OPERATIONS: &[Operation] = &[
         let (a, b) = (operand::<BabyBear>(p, 25, 5 * 128)?, operand::<BabyBear>(p, 26, 9 * 32)?);
         p.watch(|| merkle.commit(&[Rows::new(&a, 5), Rows::new(&b, 9)]))
     }),
+    poseidon::PERMUTE,
+    poseidon::TREE,
 ];
 
 /// Wide rows, on devices that end loops early.
@@ -233,6 +254,7 @@ const DIVIDED: &[Divided] = &[("poseidon2_rows", 4000, |device| {
 })];
 
 fn prepared(device: &Device) -> Outcome {
+    poseidon::prepared(device)?;
     let poseidon2 = Poseidon2::new(device, parameters::<BabyBear>(16)?)?;
     poseidon2.prepare()?;
     let (mut data, mut out) = (device.zeros::<Mont<BabyBear>>(64)?, device.zeros::<Mont<BabyBear>>(32)?);
@@ -240,6 +262,7 @@ fn prepared(device: &Device) -> Outcome {
     quietly(device, "what prepared permutations compile", || {
         poseidon2.permute(&mut data)?;
         poseidon2.compress(&data, &mut out)?;
+        poseidon2.grind(&[BabyBear::from(3); 16], 0, 1)?;
         Ok(poseidon2.hash_rows(&[Rows::new(&data, 16), Rows::new(&data, 16)], &mut out)?)
     })
 }

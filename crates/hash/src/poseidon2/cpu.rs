@@ -1,6 +1,9 @@
 //! The bodies for the CPU: one state a lane of vectors, over fields of words; elsewhere one by one.
 
-use std::array;
+use std::{
+    array,
+    sync::atomic::{AtomicU32, Ordering},
+};
 
 use evariste_backend::{author::Wiped, parallel};
 use evariste_field::{
@@ -8,7 +11,7 @@ use evariste_field::{
     words::{MAX_LANES, WordField, WordJob, Words},
 };
 
-use super::params::{CompressParams, HashParams, PermuteParams, Shape, flags};
+use super::params::{CompressParams, GrindParams, HashParams, PermuteParams, Shape, flags};
 use crate::{parameters::Poseidon2Parameters, reference};
 
 /// States that a thread takes at a time.
@@ -101,6 +104,38 @@ pub(super) fn hash_rows<F: DevicePrimeField>(
             });
         }
     }
+}
+
+/// The body of `grind`.
+pub(super) fn grind<F: DevicePrimeField>(
+    shape: Shape,
+    params: &GrindParams,
+    constants: &[u32],
+    state: &[u32],
+    found: &mut [u32],
+) {
+    let (words, rounds) = (Words::of::<F>(), [params.half, params.partial]);
+    let limbs = shape.width * F::LIMBS;
+    let integer = |words: [u32; 2]| u64::from(words[0]) | u64::from(words[1]) << 32;
+    let (start, mask) = (integer(params.start), integer(params.mask));
+    let best = AtomicU32::new(found[0]);
+    parallel::for_each((params.len as usize).div_ceil(GRAIN), &|chunk| {
+        let first = chunk * GRAIN;
+        if u32::MAX - (first as u32) < best.load(Ordering::Relaxed) {
+            return;
+        }
+        let count = GRAIN.min(params.len as usize - first);
+        let mut states = state[..limbs].repeat(count);
+        for (i, state) in states.chunks_exact_mut(limbs).enumerate() {
+            F::from(start + (first + i) as u64).store(&mut state[params.position as usize * F::LIMBS..]);
+        }
+        run::<F>(words, shape, rounds, constants, Work { count, ..Work::of(Input::Own, &mut states, 1) });
+        let drawn = |i: usize| F::load(&states[i * limbs + (shape.rate - 1) * F::LIMBS..]).into_bigint().as_ref()[0];
+        if let Some(i) = (0..count).find(|i| drawn(*i) & mask == 0) {
+            best.fetch_max(u32::MAX - (first + i) as u32, Ordering::Relaxed);
+        }
+    });
+    found[0] = best.into_inner();
 }
 
 /// The part of `out` from its first digest to its last, of `len` that lie `stride` apart.

@@ -42,6 +42,20 @@ params! {
         pub(super) position: u32,
         pub(super) flags: u32,
     }
+
+    /// What `grind` takes.
+    pub(super) struct GrindParams {
+        /// How many integers.
+        pub(super) len: u32,
+        pub(super) half: u32,
+        pub(super) partial: u32,
+        /// The element of the state that is replaced.
+        pub(super) position: u32,
+        /// The first integer. The sum of its low word and `len` is no carry.
+        pub(super) start: [u32; 2],
+        /// The bits that must be 0.
+        pub(super) mask: [u32; 2],
+    }
 }
 
 constants! {

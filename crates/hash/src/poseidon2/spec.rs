@@ -2,7 +2,7 @@
 
 use std::iter;
 
-use evariste_backend::author::{Binding, CpuArg, KernelSpec, Language, loop_iterations};
+use evariste_backend::author::{Binding, BindingType, CpuArg, KernelSpec, Language, loop_iterations};
 use evariste_field::{
     DevicePrimeField,
     source::{self, binding_type, iterations},
@@ -10,7 +10,7 @@ use evariste_field::{
 
 use super::{
     cpu,
-    params::{CompressParams, HashParams, PermuteParams, Shape, THREADS, flags},
+    params::{CompressParams, GrindParams, HashParams, PermuteParams, Shape, THREADS, flags},
     wgsl,
 };
 
@@ -120,4 +120,21 @@ pub(super) fn hash_rows<F: DevicePrimeField>(shape: Shape, carried: bool) -> Ker
         let blocks = (u64::from(params.position) + u64::from(params.columns)).div_ceil(shape.rate as u64);
         loop_iterations(blocks, shape.iterations::<F>(params.half, params.partial))
     })
+}
+
+/// `grind`: the first integer that solves a proof of work.
+pub(super) fn grind<F: DevicePrimeField>(shape: Shape) -> KernelSpec {
+    let word = binding_type::<F>();
+    let bindings =
+        [Binding::read("constants", word), Binding::read("state", word), Binding::write("found", BindingType::Atomic)];
+    let body = move |params: &GrindParams, [constants, state, found]: &mut [CpuArg<'_>; 3]| {
+        cpu::grind::<F>(shape, params, constants.read(), state.read(), found.write());
+    };
+    let more = move || wgsl::states(&bindings[1], shape.width) + &wgsl::candidates::<F>(shape.rate);
+    let spec = KernelSpec::new("grind", shape.variant::<F>(""), bindings, body, |_| String::new());
+    let (cuda, wgsl) = (evariste_cuda::hash::GRIND, evariste_shaders::hash::GRIND);
+    let products = 2 * iterations::mul::<F>();
+    shape
+        .declare::<F>(spec, bindings[..2].to_vec(), cuda, more, wgsl)
+        .iterations(move |params: &GrindParams| products + shape.iterations::<F>(params.half, params.partial))
 }

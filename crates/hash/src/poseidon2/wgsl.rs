@@ -1,6 +1,6 @@
 //! The permutation in WGSL: straight-line text on named elements, since arrays that are indexed by variables are slow.
 
-use evariste_backend::author::Binding;
+use evariste_backend::author::{Access, Binding};
 use evariste_field::{DeviceField, source};
 
 /// The text of the permutation, after the arithmetic of the field and the accessors of `constants`.
@@ -96,7 +96,11 @@ fn mix(width: usize) -> String {
 
 /// `x_load_state(at)` and, for a binding that is written, `x_store_state(at, s)`.
 pub(super) fn states(binding: &Binding, width: usize) -> String {
-    load(binding.name, "state", width, width) + &store(binding.name, "state", width)
+    let store = match binding.access {
+        Access::Read => String::new(),
+        Access::Write => store(binding.name, "state", width),
+    };
+    load(binding.name, "state", width, width) + &store
 }
 
 /// `x_load_pair(at)`: two digests, and zeros.
@@ -145,6 +149,22 @@ pub(super) fn sponge(width: usize, carried: bool) -> String {
     format!(
         "fn sponge_start(i: u32) -> State {{\n{start}  return State({zeros});\n}}\n\
          fn sponge_end(i: u32, s: State) {{\n{end}}}\n"
+    )
+}
+
+/// What `grind` needs: integers as elements, a state with such an element, and what is drawn from a state.
+pub(super) fn candidates<F: DeviceField>(rate: usize) -> String {
+    let [set, bits] = match F::LIMBS {
+        1 => ["", ""],
+        _ => ["  x.l1 = high;\n", " | (x.l1 & params.mask_1)"],
+    };
+    let elements: String = (0..rate).map(|k| format!("  if (params.position == {k}u) {{ s.s{k} = x; }}\n")).collect();
+    format!(
+        "fn integer(low: u32, high: u32) -> F {{\n  var x = f_zero();\n  x.l0 = low;\n{set}  return x;\n}}\n\
+         fn with_element(a: State, x: F) -> State {{\n  var s = a;\n{elements}  return s;\n}}\n\
+         fn last_of_rate(s: State) -> F {{ return s.s{}; }}\n\
+         fn drawn_bits(x: F) -> u32 {{ return (x.l0 & params.mask_0){bits}; }}\n",
+        rate - 1
     )
 }
 

@@ -15,6 +15,7 @@ use crate::{
     devices::{garbage, other_device},
     expect::{expect, expect_equal, expect_error, expect_same},
     harness::{DeviceTrials, Outcome},
+    launches::KernelGroup,
     prepared::quietly,
     secrecy::Probe,
     sizes::lengths,
@@ -37,7 +38,10 @@ pub(super) fn add(trials: &mut DeviceTrials<'_>) {
     trials.add("bytes::misuse", misuse);
 }
 
-pub(super) fn kernels() -> Vec<KernelSpec> {
+pub(super) const KERNELS: KernelGroup =
+    KernelGroup { name: "byte-hash", cases: &["bytes::"], kernels: |_| Ok(kernels()) };
+
+fn kernels() -> Vec<KernelSpec> {
     let trees = [
         TreeParameters::<BabyBear>::tree_kernels(&Serialization::plonky3::<BabyBear>(HashFunction::Keccak256)),
         TreeParameters::<Goldilocks>::tree_kernels(&Serialization::plonky3::<Goldilocks>(HashFunction::Blake3)),

@@ -1,16 +1,19 @@
 //! Permutations, hashes and trees on a queue.
 
 use evariste::field::{Mont, small::BabyBear};
-use evariste::hash::{ByteHash, HashFunction, Merkle, Poseidon2, Rows, Serialization, SerializingHash};
+use evariste::hash::{ByteHash, HashFunction, Merkle, Poseidon, Poseidon2, Rows, Serialization, SerializingHash};
 
-use super::parameters;
+use super::{
+    parameters,
+    poseidon::{Fr, pairs},
+};
 use crate::{
     harness::{Named, Outcome},
     misplaced::Plan,
     order_checker::{expect_ordered, on_plans},
 };
 
-pub(super) const ORDERED: &[Named] = &[("hash", hash)];
+pub(super) const ORDERED: &[Named] = &[("hash", hash), ("poseidon", poseidon)];
 
 /// What refuses a queue of another device.
 pub(super) const PLANS: &[Plan] = &[
@@ -20,6 +23,7 @@ pub(super) const PLANS: &[Plan] = &[
             (m.device.upload::<Mont<BabyBear>>(&[BabyBear::from(2); 32])?, m.device.zeros::<Mont<BabyBear>>(16)?);
         m.refuses(|| poseidon2.compress(&data, &mut out))?;
         m.refuses(|| poseidon2.hash_rows(&[Rows::new(&data, 16)], &mut out))?;
+        m.refuses(|| poseidon2.grind(&[BabyBear::from(2); 16], 0, 1))?;
         m.refuses(|| poseidon2.permute(&mut data))
     }),
     ("byte_hash", |m| {
@@ -51,6 +55,13 @@ pub(super) const PLANS: &[Plan] = &[
         m.refuses(|| misplaced.open(&tree, &matrices, &[1], 0))?;
         m.refuses(|| misplaced.root(&tree))
     }),
+    ("poseidon", |m| {
+        let plan = Poseidon::new(&m.device, pairs()?)?.on(&m.queue);
+        let (mut data, mut out) = (m.device.upload::<Mont<Fr>>(&[Fr::from(2); 6])?, m.device.zeros::<Mont<Fr>>(3)?);
+        m.refuses(|| plan.hash_rows(&data, &mut out))?;
+        m.refuses(|| plan.tree(data.view(..4)?))?;
+        m.refuses(|| plan.permute(&mut data))
+    }),
 ];
 
 fn hash() -> Outcome {
@@ -62,6 +73,7 @@ fn hash() -> Outcome {
         poseidon2.permute(&mut data)?;
         poseidon2.compress(&data, &mut out)?;
         poseidon2.hash_rows(&[Rows::new(&data, 16)], &mut out)?;
+        poseidon2.grind(&[BabyBear::from(3); 16], 0, 4)?;
         let merkle = Merkle::new(Poseidon2::new(made_on, parameters::<BabyBear>(16)?)?).on(queue);
         let matrices = [Rows::new(&data, 16), Rows::new(data.view(..32)?, 2)];
         let tree = merkle.commit(&matrices)?;
@@ -81,5 +93,18 @@ fn hash() -> Outcome {
         let _ = merkle.open(&tree, &matrices, &[5, 9], 0)?;
         merkle.root(&tree)?;
         expect_ordered(ordered, "hash")
+    })
+}
+
+fn poseidon() -> Outcome {
+    on_plans(|ordered, made_on, queue| {
+        let device = queue.device();
+        let mut data = device.alloc::<Mont<Fr>>(12)?;
+        queue.write(&mut data, &[Fr::from(3); 12])?;
+        let poseidon = Poseidon::new(made_on, pairs()?)?.on(queue);
+        poseidon.permute(&mut data)?;
+        let nodes = poseidon.tree(data.view(..8)?)?;
+        queue.read(&nodes)?;
+        expect_ordered(ordered, "Poseidon")
     })
 }
