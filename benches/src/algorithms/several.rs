@@ -274,7 +274,7 @@ fn extension(session: &mut Session, name: &str, devices: &Devices, log_n: u32) {
             Ok::<_, Error>((extension, values, out))
         })?;
         // Work that is queued needs no thread for each device.
-        let mut extend = |plans: &mut [(LowDegreeExtension<BabyBear>, _, _)]| {
+        let extend = |plans: &mut [(LowDegreeExtension<BabyBear>, _, _)]| {
             for (extension, values, out) in plans {
                 extension.extend_into(&*values, generator, Order::BitReversed, &mut *out)?;
             }
