@@ -66,9 +66,13 @@ const ELEMENT: f64 = 32.0;
 /// 97% of the measured rate, and passes of 2^10 points that read and write the data.
 pub(crate) fn transform_on_one(gpu: Gpu, log_n: u32) -> f64 {
     let n = 2f64.powi(log_n as i32);
-    let passes = f64::from(log_n.div_ceil(9).max(1));
+    let passes = passes(log_n);
     let arithmetic = n / 2.0 * f64::from(log_n) / (0.97 * gpu.multiplications);
     arithmetic.max(2.0 * ELEMENT * n * passes / gpu.memory) + passes * gpu.launch
+}
+
+fn passes(log_n: u32) -> f64 {
+    f64::from(log_n.div_ceil(9).max(1))
 }
 
 /// How coefficients of a transform over several GPUs are distributed.
@@ -78,11 +82,12 @@ pub(crate) enum Coefficients {
     BlockCyclic,
 }
 
-/// Pieces in which inner sums are computed and sent.
+/// Pieces in which data is computed and sent.
 const PIECES: f64 = 8.0;
 
-/// Seconds of a transform over D GPUs: inner sums with their twiddles, in pieces beside the exchange; a transposition for
-/// cyclic coefficients; and the transform of n/D elements.
+/// Seconds of a transform over D GPUs: inner sums with their twiddles, the exchange, and the transform of n/D elements. Of
+/// cyclic coefficients, the exchange runs in pieces beside the inner sums, and a transposition follows. Of block-cyclic
+/// ones, it runs beside the first pass of the transform.
 pub(crate) fn transform(gpu: Gpu, link: Link, devices: u32, log_n: u32, coefficients: Coefficients) -> f64 {
     let (d, log_d) = (f64::from(devices), devices.ilog2());
     if devices == 1 {
@@ -93,9 +98,17 @@ pub(crate) fn transform(gpu: Gpu, link: Link, devices: u32, log_n: u32, coeffici
     // Read and written by the inner sums; twiddles, and the rows that they are multiplied by.
     let inner = (2.0 * bytes + 3.0 * sent) / gpu.memory + 2.0 * gpu.launch;
     let exchange = link.exchange(devices, sent);
-    let overlapped = inner.max(exchange) + inner.min(exchange) / PIECES;
-    let transposed = if coefficients == Coefficients::Cyclic { 2.0 * bytes / gpu.memory + gpu.launch } else { 0.0 };
-    overlapped + transposed + transform_on_one(gpu, log_n - log_d)
+    let outer = transform_on_one(gpu, log_n - log_d);
+    match coefficients {
+        Coefficients::Cyclic => {
+            let transposed = 2.0 * bytes / gpu.memory + gpu.launch;
+            inner.max(exchange) + inner.min(exchange) / PIECES + transposed + outer
+        }
+        Coefficients::BlockCyclic => {
+            let first = outer / passes(log_n - log_d);
+            inner + first.max(exchange) + first.min(exchange) / PIECES + outer - first
+        }
+    }
 }
 
 /// Bytes that a GPU sends for a transform.
