@@ -155,11 +155,18 @@ fn expected_root<F: DevicePrimeField, P: TreeParameters<F>>(
 }
 
 fn tree(device: &Device) -> Outcome {
-    tree_with(device, Poseidon2::new(device, parameters::<BabyBear>(16)?)?, 1)
+    tree_with(device, Poseidon2::new(device, parameters::<BabyBear>(16)?)?, Reads::Counted)
 }
 
-/// Roots and openings, which take so many reads.
-fn tree_with<F: DevicePrimeField, H: TreeHash<F>>(device: &Device, hash: H, reads: u64) -> Outcome {
+/// Whether a trial counts how often the device is read. Where trials share a device, others read too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reads {
+    Counted,
+    Shared,
+}
+
+/// Roots, and openings by one read.
+fn tree_with<F: DevicePrimeField, H: TreeHash<F>>(device: &Device, hash: H, reads: Reads) -> Outcome {
     let merkle = Merkle::new(hash);
     let parameters = merkle.hash().tree_parameters();
     for shape in [&[(1, 3)][..], &[(256, 20)], &[(4, 1), (64, 9), (64, 2), (2, 1)]] {
@@ -174,7 +181,9 @@ fn tree_with<F: DevicePrimeField, H: TreeHash<F>>(device: &Device, hash: H, read
         let rows = 1 << tree.log_height();
         let (before, indices) = (device.stats(), [0, rows - 1, rows / 2]);
         let openings = merkle.open(&tree, &views, &indices, 1)?;
-        expect_equal("reads of several openings", &(device.stats().reads - before.reads), &reads)?;
+        if reads == Reads::Counted {
+            expect_equal("reads of several openings", &(device.stats().reads - before.reads), &1)?;
+        }
         let cap = merkle.cap(&tree, 1)?;
         for (index, opening) in indices.iter().zip(&openings) {
             verify(parameters, &cap, tree.dimensions(), *index, opening)?;

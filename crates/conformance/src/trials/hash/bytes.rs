@@ -10,7 +10,7 @@ use evariste::hash::{
     reference::bytes::digest,
 };
 
-use super::{operand, tree_with};
+use super::{Reads, operand, tree_with};
 use crate::{
     devices::{garbage, other_device},
     expect::{expect, expect_equal, expect_error, expect_same},
@@ -29,11 +29,15 @@ pub(super) fn add(trials: &mut DeviceTrials<'_>) {
     trials.add("bytes::blake3", |device| hashes(device, HashFunction::Blake3));
     trials.add("bytes::tree::baby-bear", |device| {
         let serialization = Serialization::plonky3::<BabyBear>(HashFunction::Keccak256);
-        tree_with::<BabyBear, _>(device, SerializingHash::new(device, serialization)?, 2)
+        tree_with::<BabyBear, _>(device, SerializingHash::new(device, serialization)?, Reads::Shared)
     });
     trials.add("bytes::tree::goldilocks", |device| {
         let serialization = Serialization::plonky3::<Goldilocks>(HashFunction::Blake3);
-        tree_with::<Goldilocks, _>(device, SerializingHash::new(device, serialization)?, 2)
+        tree_with::<Goldilocks, _>(device, SerializingHash::new(device, serialization)?, Reads::Shared)
+    });
+    trials.add("tree_of_bytes", |device| {
+        let serialization = Serialization::plonky3::<BabyBear>(HashFunction::Keccak256);
+        tree_with::<BabyBear, _>(device, SerializingHash::new(device, serialization)?, Reads::Counted)
     });
     trials.add("bytes::misuse", misuse);
 }
