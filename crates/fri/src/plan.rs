@@ -211,7 +211,7 @@ impl<F: FriField> Fri<F> {
     /// `challenge` gets the cap of each round's tree, one digest after the other, and returns the challenge by which
     /// the round folds. A proof of work goes there as well.
     ///
-    /// It waits for each cap. Whether the evaluations are of polynomials of low degree is not checked.
+    /// A round's tree and folded evaluations are secret if an input is that came in so far. It waits for each cap. Whether the evaluations are of polynomials of low degree is not checked.
     ///
     /// # Errors
     /// - [`Error::NoInput`] without inputs.

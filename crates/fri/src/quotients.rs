@@ -1,4 +1,8 @@
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use evariste_backend::{
     Buffer, Device, Element, Queue, Secrecy, ViewMut,
@@ -84,8 +88,8 @@ impl<F: FriField> Quotients<F> {
     /// Returns the bytes of device memory that a call takes for matrices of these heights, with its results.
     pub fn required_bytes(heights: &[usize]) -> u64 {
         let bytes = Mont::<F>::BYTES as u64;
-        let results: BTreeMap<usize, ()> = heights.iter().map(|height| (*height, ())).collect();
-        let results: u64 = results.keys().map(|height| *height as u64).fold(0, u64::saturating_add);
+        let results: BTreeSet<usize> = heights.iter().copied().collect();
+        let results = results.into_iter().map(|height| height as u64).fold(0, u64::saturating_add);
         let most = heights.iter().copied().max().unwrap_or(0) as u64;
         // A matrix combined, and differences with their inverses.
         results.saturating_add(most.saturating_mul(3)).saturating_mul(bytes)
@@ -116,7 +120,7 @@ impl<F: FriField> Quotients<F> {
     }
 
     /// Adds up the quotients of matrices by powers of `alpha`, for each height, and returns the sums from the tallest
-    /// on. `shift` is that of the coset. The sums are secret if a matrix of their height is. Returns when the work is
+    /// on. `shift` is that of the coset. The sums are secret if a matrix is. Returns when the work is
     /// queued.
     ///
     /// # Errors
@@ -140,15 +144,14 @@ impl<F: FriField> Quotients<F> {
         if matrices.is_empty() {
             return Err(Error::NoInput);
         }
-        let mut secrecies = BTreeMap::<usize, Secrecy>::new();
+        let mut heights = BTreeSet::new();
         for (index, opened) in matrices.iter().enumerate() {
-            let height = self.expect(index, opened, unshift)?;
-            let secrecy = secrecies.entry(height).or_default();
-            *secrecy = Secrecy::of([*secrecy, opened.matrix.values().secrecy()]);
+            heights.insert(self.expect(index, opened, unshift)?);
         }
+        let secrecy = Secrecy::of(matrices.iter().map(|opened| opened.matrix.values().secrecy()));
         // The sums of each height, with the number of terms.
         let mut sums = BTreeMap::new();
-        for (height, secrecy) in secrecies {
+        for height in heights {
             sums.insert(height, (device.alloc_with::<Mont<F>>(height, secrecy)?, 0u64));
         }
         self.shared.ready.wait(&self.queue)?;
@@ -159,7 +162,6 @@ impl<F: FriField> Quotients<F> {
             if opened.points.is_empty() {
                 continue;
             }
-            let secrecy = sum.secrecy();
             let mut combined = device.alloc_with::<Mont<F>>(height, secrecy)?;
             self.combine(&opened.matrix, alpha, combined.as_view_mut())?;
             let mut differences = device.alloc_with::<Mont<F>>(height, secrecy)?;

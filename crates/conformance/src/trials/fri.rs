@@ -198,10 +198,10 @@ const OPERATIONS: &[Operation] = &[
         let opened = matrices.map(|(matrix, points)| Opened { matrix, points });
         p.watch(|| plan.quotients(&opened, z, BabyBear::GENERATOR))
     }),
-    Operation::new("fri_commit", 2, |p| {
+    Operation::new("fri_commit", 1, |p| {
         let fri = Fri::<F>::new(merkle(&p.device)?, 8, CONFIG)?;
-        let (a, b) = (operand::<F>(p, 35, 1 << 8)?, operand::<F>(p, 36, 1 << 5)?);
-        let inputs = [a.as_view(), b.as_view()];
+        let values = operand::<F>(p, 35, 1 << 8)?;
+        let inputs = [values.as_view()];
         p.watch(|| fri.commit(&inputs, BabyBear::ONE, |_| Ok::<_, Error>(F::from(5u8))))
     }),
 ];
