@@ -35,7 +35,7 @@ pub(super) fn add(trials: &mut DeviceTrials<'_>) {
         let serialization = Serialization::plonky3::<Goldilocks>(HashFunction::Blake3);
         tree_with::<Goldilocks, _>(device, SerializingHash::new(device, serialization)?, Reads::Shared)
     });
-    trials.add("tree_of_bytes", |device| {
+    trials.add_alone("tree_of_bytes", |device| {
         let serialization = Serialization::plonky3::<BabyBear>(HashFunction::Keccak256);
         tree_with::<BabyBear, _>(device, SerializingHash::new(device, serialization)?, Reads::Counted)
     });
