@@ -66,7 +66,7 @@ fn areas(trials: &Path) -> Vec<String> {
 /// The part of a text that lists plans.
 fn plans(text: &str) -> Option<&str> {
     let (_, plans) = text.split_once("const PLANS: &[Plan] = &[")?;
-    Some(plans.split_once("\n}")?.0.split("];\n\n").next().unwrap_or_default())
+    plans.split("\n}").next()?.split("];\n\n").next()
 }
 
 /// The names of the public functions of plans in a text that take memory of a device.

@@ -98,7 +98,7 @@ fn start_all() -> Result<bool> {
         let well = ended.matches("RANK DONE").count();
         println!("== {part}: {well} of {expected} ranks ended well, {:.1} s", begin.elapsed().as_secs_f64());
         if well != expected {
-            failures.push(json!({ "case": part, "reason": format!("{well} of {expected} ranks ended well") }));
+            failures.push(format!("{part}: {well} of {expected} ranks ended well"));
         }
         let found =
             ended.lines().filter_map(|line| line.split_once(RECORD)).map(|(_, text)| serde_json::from_str(text));

@@ -27,7 +27,7 @@ use std::{
 };
 
 use evariste_backend::{
-    Buffer, Device, Element, Error as DeviceError, Kind, Queue,
+    Buffer, Device, Dialect, Element, Error as DeviceError, Queue,
     author::{Arg, Lent},
 };
 
@@ -60,8 +60,8 @@ impl Probe {
     /// Looks for the library, and for a GPU that it works with.
     pub(crate) fn of(device: &Device) -> Result<Self> {
         let info = device.info();
-        match (info.id.kind, info.uuid) {
-            (Kind::Cuda, Some(gpu)) => Ok(Self { library: Library::get()?, gpu }),
+        match (info.dialect(), info.uuid) {
+            (Dialect::Cuda, Some(gpu)) => Ok(Self { library: Library::get()?, gpu }),
             _ => Err(Error::NoNccl { reason: format!("{} is no NVIDIA GPU that CUDA opened", info.id) }),
         }
     }

@@ -126,6 +126,17 @@ impl<'a, T: Element> Messages<'a, T> {
     }
 }
 
+impl HashFunction {
+    /// Returns the bytes of device memory that [`ByteHash`](crate::ByteHash) takes beside its arguments, to hash
+    /// `messages` messages of `bytes` bytes. For messages of different lengths, `bytes` are those of the longest.
+    pub fn required_bytes(self, messages: usize, bytes: usize) -> u64 {
+        match self {
+            HashFunction::Blake3 => blake3::required_bytes(messages, bytes),
+            _ => 4 * (messages.min(Most::USUAL.messages) as u64 + 1),
+        }
+    }
+}
+
 impl ByteHash {
     /// Makes a plan on a queue (`&device` is its default one). Kernels are compiled at their first use, or by
     /// [`ByteHash::prepare`].

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod blake;
 mod bytes;
 mod dimensions;
 mod duplex;

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// What one run of the bench measured.
 #[derive(Clone, Debug, Deserialize)]
@@ -43,10 +43,16 @@ pub struct Device {
     pub device: String,
     /// Its name in the shops.
     pub name: String,
-    /// Bytes read and bytes written in a second by a copy within the device.
+    /// Bytes read and bytes written in a second by a copy within the device. NaN if nobody measured it.
+    #[serde(deserialize_with = "or_nan")]
     pub copy_bytes_per_s: f64,
-    /// Multiplications in BLS12-381 Fr in a second.
+    /// Multiplications in BLS12-381 Fr in a second. NaN if nobody measured it.
+    #[serde(deserialize_with = "or_nan")]
     pub mul_per_s: f64,
+}
+
+fn or_nan<'de, D: Deserializer<'de>>(number: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(number)?.unwrap_or(f64::NAN))
 }
 
 /// A device that is not there.

@@ -15,14 +15,16 @@ use super::{
 /// Messages that a thread takes at a time.
 const GRAIN: usize = 32;
 
-/// The digest of a message.
-pub(super) fn digest(function: HashFunction, message: &[u8]) -> [u8; 32] {
-    match function {
-        HashFunction::Keccak256 => Keccak256::digest(message).into(),
-        HashFunction::Sha3_256 => Sha3_256::digest(message).into(),
-        HashFunction::Sha256 => Sha256::digest(message).into(),
-        HashFunction::Blake2s256 => Blake2s256::digest(message).into(),
-        HashFunction::Blake3 => blake3::hash(message).into(),
+impl HashFunction {
+    /// Returns the digest of a message, which the host computes.
+    pub fn digest(self, message: &[u8]) -> [u8; 32] {
+        match self {
+            HashFunction::Keccak256 => Keccak256::digest(message).into(),
+            HashFunction::Sha3_256 => Sha3_256::digest(message).into(),
+            HashFunction::Sha256 => Sha256::digest(message).into(),
+            HashFunction::Blake2s256 => Blake2s256::digest(message).into(),
+            HashFunction::Blake3 => blake3::hash(message).into(),
+        }
     }
 }
 
@@ -41,7 +43,7 @@ pub(super) fn hash_messages(
             0 => &x[i * pitch..][..bytes],
             _ => &x[offsets[i] as usize..offsets[i + 1] as usize],
         };
-        *place = digest(function, message);
+        *place = function.digest(message);
     });
 }
 

@@ -1,7 +1,5 @@
 use std::fmt;
 
-use super::{Most, blake3, cpu};
-
 /// A hash function of bytes, with digests of 32 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -27,20 +25,6 @@ impl HashFunction {
         HashFunction::Blake2s256,
         HashFunction::Blake3,
     ];
-
-    /// Returns the digest of a message, which the host computes.
-    pub fn digest(self, message: &[u8]) -> [u8; 32] {
-        cpu::digest(self, message)
-    }
-
-    /// Returns the bytes of device memory that [`ByteHash`](crate::ByteHash) takes beside its arguments, to hash
-    /// `messages` messages of `bytes` bytes. For messages of different lengths, `bytes` are those of the longest.
-    pub fn required_bytes(self, messages: usize, bytes: usize) -> u64 {
-        match self {
-            HashFunction::Blake3 => blake3::required_bytes(messages, bytes),
-            _ => 4 * (messages.min(Most::USUAL.messages) as u64 + 1),
-        }
-    }
 
     /// The byte behind a message.
     pub(super) fn pad(self) -> u32 {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::function::HashFunction;
-use crate::reference::bytes::{SIGMA, blake3_orders};
+use crate::blake::{SIGMA, blake3_orders};
 
 /// Where SHA-256, BLAKE2s and BLAKE3 start.
 const IV: [&str; 8] = [
