@@ -217,7 +217,7 @@ impl ByteHash {
     /// - [`Length`](DeviceError::Length) unless `messages` has `bytes` bytes for each digest of `out`,
     /// - [`SecretInput`](DeviceError::SecretInput) if `messages` are secret and `out` is not,
     /// - [`WrongDevice`](DeviceError::WrongDevice) if a view is of another device,
-    /// - [`TooLarge`](DeviceError::TooLarge) for messages of 2 GiB or more, unless they are hashed by BLAKE3; and for
+    /// - [`TooLarge`](DeviceError::TooLarge) for messages of more than 2 GiB − 64 KiB, unless they are hashed by BLAKE3; and for
     ///   messages of more blocks than one thread takes, on devices that limit its loops,
     /// - [`OutOfMemory`](DeviceError::OutOfMemory) without room for [`required_bytes`](HashFunction::required_bytes),
     /// - the errors of a compiler and a driver.

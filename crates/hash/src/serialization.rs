@@ -1,7 +1,7 @@
 use std::{fmt, marker::PhantomData, sync::Arc};
 
 use evariste_backend::{
-    Element, Queue, Secrecy, View, ViewMut,
+    Element, Error as DeviceError, Queue, Secrecy, View, ViewMut,
     author::{Arg, Binding, CpuArg, KernelSpec, Language, LazyKernel},
     parallel, params,
 };
@@ -190,6 +190,11 @@ impl<F: DevicePrimeField> TreeHash<F> for SerializingHash<F> {
             rows.values().secrecy().expect_to(out.secrecy(), "hash of rows", ["a matrix", "the digests"])?;
         }
         let columns: usize = matrices.iter().map(Rows::columns).sum();
+        if columns.saturating_mul(F::LIMBS) > MOST_WORDS {
+            let (device, expected) = (self.hash.device().info().id, MOST_WORDS as u64);
+            let actual = columns.saturating_mul(F::LIMBS) as u64;
+            return Err(DeviceError::TooLarge { what: "row, in words", device, expected, actual }.into());
+        }
         let most = rows_at_once::<F>(columns).min(count);
         let mut kept = self.hash.device().alloc_with::<Mont<F>>(most * columns, secrecy)?;
         for start in (0..count).step_by(most.max(1)) {
@@ -261,6 +266,9 @@ impl<F> fmt::Debug for SerializingHash<F> {
             .finish_non_exhaustive()
     }
 }
+
+/// Words of a row that is serialised, at most: kernels count them by 32 bits.
+const MOST_WORDS: usize = 1 << 31;
 
 /// How many rows of so many elements are serialised at a time.
 fn rows_at_once<F: DevicePrimeField>(columns: usize) -> usize {

@@ -155,17 +155,17 @@ fn expected_root<F: DevicePrimeField, P: TreeParameters<F>>(
 }
 
 fn tree(device: &Device) -> Outcome {
-    tree_with(device, Poseidon2::new(device, parameters::<BabyBear>(16)?)?, Reads::Counted)
+    tree_with(device, Poseidon2::new(device, parameters::<BabyBear>(16)?)?, Reads::AtMost(1))
 }
 
-/// Whether a trial counts how often the device is read. Where trials share a device, others read too.
+/// How often the device may be read for openings. Where trials share a device, others read too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reads {
-    Counted,
+    AtMost(u64),
     Shared,
 }
 
-/// Roots, and openings by one read.
+/// Roots, and openings by few reads.
 fn tree_with<F: DevicePrimeField, H: TreeHash<F>>(device: &Device, hash: H, reads: Reads) -> Outcome {
     let merkle = Merkle::new(hash);
     let parameters = merkle.hash().tree_parameters();
@@ -181,8 +181,12 @@ fn tree_with<F: DevicePrimeField, H: TreeHash<F>>(device: &Device, hash: H, read
         let rows = 1 << tree.log_height();
         let (before, indices) = (device.stats(), [0, rows - 1, rows / 2]);
         let openings = merkle.open(&tree, &views, &indices, 1)?;
-        if reads == Reads::Counted {
-            expect_equal("reads of several openings", &(device.stats().reads - before.reads), &1)?;
+        if let Reads::AtMost(most) = reads {
+            let actual = device.stats().reads - before.reads;
+            expect(
+                &format!("several openings take {actual} reads of at most {most}: it"),
+                (1..=most).contains(&actual),
+            )?;
         }
         let cap = merkle.cap(&tree, 1)?;
         for (index, opening) in indices.iter().zip(&openings) {
