@@ -52,7 +52,7 @@ const ABORT: Duration = Duration::from_secs(10);
 /// What NCCL needs, found to be there.
 #[derive(Debug)]
 pub(crate) struct Probe {
-    library: &'static Library,
+    functions: &'static Library,
     gpu: [u8; 16],
 }
 
@@ -61,7 +61,7 @@ impl Probe {
     pub(crate) fn of(device: &Device) -> Result<Self> {
         let info = device.info();
         match (info.dialect(), info.uuid) {
-            (Dialect::Cuda, Some(gpu)) => Ok(Self { library: Library::get()?, gpu }),
+            (Dialect::Cuda, Some(gpu)) => Ok(Self { functions: Library::get()?, gpu }),
             _ => Err(Error::NoNccl { reason: format!("{} is no NVIDIA GPU that CUDA opened", info.id) }),
         }
     }
@@ -75,16 +75,16 @@ impl Probe {
     pub(crate) fn id(&self) -> Result<[u8; ID]> {
         let mut id = UniqueId([0; ID]);
         // SAFETY: the pointer is to a live value.
-        match unsafe { (self.library.get_unique_id)(&mut id) } {
+        match unsafe { (self.functions.get_unique_id)(&mut id) } {
             SUCCESS => Ok(id.0),
-            code => Err(Error::NoNccl { reason: self.library.describe("ncclGetUniqueId", code, RawComm::default()) }),
+            code => Err(Error::NoNccl { reason: self.functions.describe("ncclGetUniqueId", code, RawComm::default()) }),
         }
     }
 }
 
 /// The GPU of this rank, joined with those of the others.
 pub(crate) struct Nccl {
-    library: &'static Library,
+    functions: &'static Library,
     /// Null once it was aborted.
     comm: Cell<RawComm>,
     /// Where the library works, and where what stays on the device is copied meanwhile.
@@ -104,10 +104,11 @@ impl Nccl {
         id: [u8; ID],
         limit: Duration,
     ) -> Result<Self> {
-        let library = probe.library;
+        let library = probe.functions;
         let lost = |error: DeviceError| Error::Exchange { rank, device: device.info().id, reason: error.to_string() };
         let (queue, aside) = (device.queue().map_err(lost)?, device.queue().map_err(lost)?);
-        let own = Self { library, comm: Cell::default(), queue, aside, rank, limit, failed: OnceCell::new() };
+        let own =
+            Self { functions: library, comm: Cell::default(), queue, aside, rank, limit, failed: OnceCell::new() };
         let (Ok(ranks), Ok(at)) = (c_int::try_from(size), c_int::try_from(rank)) else {
             return own.fail(format!("{size} ranks are more than it counts"));
         };
@@ -162,7 +163,7 @@ impl Nccl {
         if comm.is_null() {
             return true;
         }
-        let (abort, queue, (tell, ended)) = (self.library.comm_abort, self.queue.clone(), mpsc::channel());
+        let (abort, queue, (tell, ended)) = (self.functions.comm_abort, self.queue.clone(), mpsc::channel());
         // It may wait for others, whatever its manual says. The queue is kept until it ends.
         thread::spawn(move || {
             let mut comm = Some(comm);
@@ -246,7 +247,7 @@ impl Nccl {
         stream: *mut c_void,
         begin: Instant,
     ) -> Result<(), String> {
-        let (library, comm) = (self.library, self.comm.get());
+        let (library, comm) = (self.functions, self.comm.get());
         let check = |call, code| match code {
             SUCCESS | IN_PROGRESS => Ok(()),
             _ => Err(library.describe(call, code, comm)),
@@ -286,10 +287,10 @@ impl Nccl {
     fn state(&self) -> Result<c_int, String> {
         let (comm, mut state) = (self.comm.get(), SUCCESS);
         // SAFETY: the communicator is live, and the pointer is to a live value.
-        match (unsafe { (self.library.comm_get_async_error)(comm, &mut state) }, state) {
+        match (unsafe { (self.functions.comm_get_async_error)(comm, &mut state) }, state) {
             (SUCCESS, SUCCESS | IN_PROGRESS) => Ok(state),
-            (SUCCESS, error) => Err(self.library.describe("NCCL", error, comm)),
-            (code, _) => Err(self.library.describe("ncclCommGetAsyncError", code, comm)),
+            (SUCCESS, error) => Err(self.functions.describe("NCCL", error, comm)),
+            (code, _) => Err(self.functions.describe("ncclCommGetAsyncError", code, comm)),
         }
     }
 
