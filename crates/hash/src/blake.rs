@@ -1,4 +1,4 @@
-//! The orders in which rounds of BLAKE2s and BLAKE3 take the words of a block.
+//! What rounds of BLAKE2s and BLAKE3 mix: words of the state, and those of a block in their orders.
 
 use std::array;
 
@@ -28,3 +28,15 @@ pub(crate) fn blake3_orders() -> [[usize; 16]; 7] {
         before
     })
 }
+
+/// The words of the state that a round mixes: columns, then diagonals.
+pub(crate) const PLACES: [[usize; 4]; 8] = [
+    [0, 4, 8, 12],
+    [1, 5, 9, 13],
+    [2, 6, 10, 14],
+    [3, 7, 11, 15],
+    [0, 5, 10, 15],
+    [1, 6, 11, 12],
+    [2, 7, 8, 13],
+    [3, 4, 9, 14],
+];

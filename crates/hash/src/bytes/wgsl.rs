@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::function::HashFunction;
-use crate::blake::{SIGMA, blake3_orders};
+use crate::blake::{PLACES, SIGMA, blake3_orders};
 
 /// Where SHA-256, BLAKE2s and BLAKE3 start.
 const IV: [&str; 8] = [
@@ -195,16 +195,6 @@ fn sha_256() -> String {
 
 /// A round of BLAKE2s and BLAKE3, with the words of a block in this order.
 fn round(text: &mut String, order: &[usize; 16]) {
-    const PLACES: [[usize; 4]; 8] = [
-        [0, 4, 8, 12],
-        [1, 5, 9, 13],
-        [2, 6, 10, 14],
-        [3, 7, 11, 15],
-        [0, 5, 10, 15],
-        [1, 6, 11, 12],
-        [2, 7, 8, 13],
-        [3, 4, 9, 14],
-    ];
     for ([a, b, c, d], words) in PLACES.into_iter().zip(order.chunks_exact(2)) {
         for (word, [first, second]) in words.iter().zip([[16, 12], [8, 7]]) {
             let _ = writeln!(

@@ -3,7 +3,7 @@
 use std::array;
 
 use crate::{
-    blake::{SIGMA, blake3_orders},
+    blake::{PLACES, SIGMA, blake3_orders},
     bytes::function::HashFunction,
 };
 
@@ -133,16 +133,6 @@ fn sha_256_constants() -> Vec<u32> {
 
 /// A round of BLAKE2s and BLAKE3, with the words of a block in this order.
 fn round(v: &mut [u32; 16], m: &[u32; 16], order: &[usize; 16]) {
-    const PLACES: [[usize; 4]; 8] = [
-        [0, 4, 8, 12],
-        [1, 5, 9, 13],
-        [2, 6, 10, 14],
-        [3, 7, 11, 15],
-        [0, 5, 10, 15],
-        [1, 6, 11, 12],
-        [2, 7, 8, 13],
-        [3, 4, 9, 14],
-    ];
     for ([a, b, c, d], words) in PLACES.into_iter().zip(order.chunks_exact(2)) {
         for (word, [first, second]) in words.iter().zip([[16, 12], [8, 7]]) {
             v[a] = v[a].wrapping_add(v[b]).wrapping_add(m[*word]);
