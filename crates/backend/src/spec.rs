@@ -101,6 +101,8 @@ pub struct KernelSpec {
     pub cpu: CpuBody,
     source: Arc<SourceFn>,
     pub(crate) iterations: Option<Arc<IterationsFn>>,
+    /// Launches read and write parts of one buffer.
+    pub(crate) within_a_buffer: bool,
 }
 
 impl KernelSpec {
@@ -129,6 +131,7 @@ impl KernelSpec {
             cpu: CpuBody::new(bindings, cpu),
             source: Arc::new(source),
             iterations: None,
+            within_a_buffer: false,
         }
     }
 
@@ -169,6 +172,14 @@ impl KernelSpec {
     pub fn iterations<P: Params>(mut self, iterations: impl Fn(&P) -> u64 + Send + Sync + 'static) -> Self {
         assert_eq!(P::FIELDS, self.params, "parameters of kernel {}", self.name);
         self.iterations = Some(Arc::new(move |params| iterations(&bytemuck::pod_read_unaligned(params))));
+        self
+    }
+
+    /// Declares that launches read and write parts of one buffer, as those of trees do.
+    /// [`Device::prepare`](crate::Device::prepare) then makes what wgpu needs for them too.
+    #[must_use]
+    pub fn within_a_buffer(mut self) -> Self {
+        self.within_a_buffer = true;
         self
     }
 

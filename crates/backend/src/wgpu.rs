@@ -232,11 +232,19 @@ impl Backend for Wgpu {
     }
 
     fn finish_compiling(&self, kernels: &[Executable]) -> Result<()> {
+        let programs = kernels.iter().map(|kernel| Program::of(kernel, &self.gpu)).collect::<Result<Vec<_>>>()?;
+        let mut made: Vec<Option<Result<Vec<_>>>> = programs.iter().map(|_| None).collect();
+        parallel::chunks(&mut made, 1, &|i, made| made[0] = Some(programs[i].pipelines()));
+        let pipelines = made.into_iter().flatten().collect::<Result<Vec<_>>>()?;
         // Drivers of hardware compile when a pipeline is made.
         if !self.gpu.info.features.software {
             return Ok(());
         }
-        kernels.iter().try_for_each(|kernel| self.launch_nothing(Program::of(kernel, &self.gpu)?))?;
+        for (program, pipelines) in programs.iter().zip(&pipelines) {
+            for (variant, pipeline) in pipelines {
+                self.launch_nothing(program.spec(), variant, pipeline)?;
+            }
+        }
         let start = Instant::now();
         self.sync()?;
         self.gpu.counters.compilations.note_time(Origin::Compiler, start.elapsed());
@@ -284,8 +292,8 @@ impl Backend for Wgpu {
 
 impl Wgpu {
     /// Queues a launch of no workgroups, for which Mesa's emulation compiles the kernel all the same.
-    fn launch_nothing(&self, program: &Program) -> Result<()> {
-        let (gpu, spec, pipeline) = (&*self.gpu, program.spec(), program.plain());
+    fn launch_nothing(&self, spec: &KernelSpec, variant: &Variant, pipeline: &Pipeline) -> Result<()> {
+        let gpu = &*self.gpu;
         let nothing = |_| WgpuMemory::new(&self.gpu, NOTHING_BYTES, Secrecy::Public);
         let buffers = (0..spec.bindings.len()).map(nothing).collect::<Result<Vec<_>>>()?;
         let entries: Vec<wgpu::BindGroupEntry<'_>> = buffers
@@ -297,7 +305,7 @@ impl Wgpu {
             })
             .collect();
         let descriptor = wgpu::BindGroupDescriptor { label: None, layout: &pipeline.layout, entries: &entries };
-        let (group, params) = (gpu.device.create_bind_group(&descriptor), vec![0; spec.params_bytes()]);
+        let (group, params) = (gpu.device.create_bind_group(&descriptor), vec![0; variant.params_bytes(spec)]);
         self.launch(pipeline, &group, &params, 0, [0, 0])
     }
 

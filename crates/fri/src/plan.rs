@@ -199,7 +199,7 @@ impl<F: FriField> Fri<F> {
     /// [`Error::Device`] if a kernel does not compile, or if the device fails.
     pub fn prepare(&self) -> Result<()> {
         self.fold.prepare()?;
-        Ok(self.merkle.poseidon2().prepare()?)
+        Ok(self.merkle.prepare()?)
     }
 
     /// Commits to evaluations, and to all that they are folded to. `inputs` are in bit-reversed order and become
@@ -211,7 +211,8 @@ impl<F: FriField> Fri<F> {
     /// `challenge` gets the cap of each round's tree, one digest after the other, and returns the challenge by which
     /// the round folds. A proof of work goes there as well.
     ///
-    /// A round's tree and folded evaluations are secret if an input is that came in so far. It waits for each cap. Whether the evaluations are of polynomials of low degree is not checked.
+    /// A round's tree and folded evaluations are secret if an input is that came in so far. It waits for each cap.
+    /// Whether the evaluations are of polynomials of low degree is not checked.
     ///
     /// # Errors
     /// - [`Error::NoInput`] without inputs.

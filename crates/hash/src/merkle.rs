@@ -110,6 +110,14 @@ impl<F: DevicePrimeField, H: TreeHash<F>> Merkle<F, H> {
         &self.hash
     }
 
+    /// Compiles the kernels of [`commit`](Merkle::commit) side by side, so that no later call of it does.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if a kernel does not compile, or if the device fails.
+    pub fn prepare(&self) -> Result<()> {
+        self.hash.tree_prepare()
+    }
+
     /// Builds the tree over matrices. Their heights are powers of two. Returns when the work is queued.
     ///
     /// # Errors

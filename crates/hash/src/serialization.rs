@@ -2,7 +2,7 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 
 use evariste_backend::{
     Element, Error as DeviceError, Queue, Secrecy, View, ViewMut,
-    author::{Arg, Binding, CpuArg, KernelSpec, Language, LazyKernel},
+    author::{Arg, Binding, CpuArg, Kernel, KernelSpec, Language, LazyKernel},
     parallel, params,
 };
 use evariste_field::{
@@ -132,6 +132,10 @@ impl<F: DevicePrimeField> SerializingHash<F> {
         kernels
     }
 
+    fn serialize_kernel(&self) -> Result<&Kernel<Params>> {
+        Ok(self.serialize.get(self.hash.device(), || spec::<F>(self.serialization.form))?)
+    }
+
     /// Writes rows of all matrices beside each other, by a launch for each.
     fn serialize(
         &self,
@@ -139,7 +143,7 @@ impl<F: DevicePrimeField> SerializingHash<F> {
         [start, count]: [usize; 2],
         mut out: ViewMut<'_, Mont<F>>,
     ) -> Result<()> {
-        let kernel = self.serialize.get(self.hash.device(), || spec::<F>(self.serialization.form))?;
+        let kernel = self.serialize_kernel()?;
         let all: usize = matrices.iter().map(Rows::columns).sum();
         let mut place = 0;
         for rows in matrices {
@@ -177,6 +181,14 @@ impl<F: DevicePrimeField> TreeHash<F> for SerializingHash<F> {
 
     fn on_queue(&self, queue: &Queue) -> Self {
         Self { hash: self.hash.on(queue), ..self.clone() }
+    }
+
+    fn tree_prepare(&self) -> Result<()> {
+        let prepared = self.hash.device().prepare(&Self::kernels(self.serialization))?;
+        self.hash.prepare()?;
+        self.serialize_kernel()?;
+        drop(prepared);
+        Ok(())
     }
 
     fn tree_rows(&self, matrices: &[Rows<'_, F>], mut out: ViewMut<'_, [u8; 32]>, stride: usize) -> Result<()> {

@@ -32,6 +32,10 @@ pub trait TreeHash<F: DevicePrimeField>: Clone + fmt::Debug + sealed::Sealed {
     #[must_use]
     fn on_queue(&self, queue: &Queue) -> Self;
 
+    /// Compiles the kernels of the digests, and makes what launches within a tree need.
+    #[doc(hidden)]
+    fn tree_prepare(&self) -> Result<()>;
+
     /// Writes the digests of the rows of several matrices, one after the other, `stride` apart.
     #[doc(hidden)]
     fn tree_rows(&self, matrices: &[Rows<'_, F>], out: ViewMut<'_, Self::Node>, stride: usize) -> Result<()>;
@@ -106,6 +110,10 @@ impl<F: DevicePrimeField> TreeHash<F> for Poseidon2<F> {
 
     fn on_queue(&self, queue: &Queue) -> Self {
         self.on(queue)
+    }
+
+    fn tree_prepare(&self) -> Result<()> {
+        self.prepare()
     }
 
     fn tree_rows(&self, matrices: &[Rows<'_, F>], out: ViewMut<'_, Mont<F>>, stride: usize) -> Result<()> {

@@ -33,12 +33,17 @@ pub(super) struct Variant {
 }
 
 impl Variant {
+    /// For buffers of one chunk.
+    fn of(spec: &KernelSpec, based: bool, shared: bool) -> Self {
+        Self { chunks: vec![1; spec.bindings.len()], based, shared }
+    }
+
     fn is_plain(&self) -> bool {
         !self.based && !self.shared && self.chunks.iter().all(|count| *count == 1)
     }
 
     /// Bytes of the parameters with what stands before them.
-    fn params_bytes(&self, spec: &KernelSpec) -> usize {
+    pub(super) fn params_bytes(&self, spec: &KernelSpec) -> usize {
         spec.params_bytes() + if self.based { 4 * spec.bindings.len() } else { 0 }
     }
 }
@@ -55,7 +60,7 @@ pub(super) struct Program {
 impl Program {
     pub(super) fn new(gpu: &Arc<Gpu>, spec: &KernelSpec) -> Result<Self> {
         gpu.alive()?;
-        let plain = build(gpu, spec, &Variant { chunks: vec![1; spec.bindings.len()], based: false, shared: false })?;
+        let plain = build(gpu, spec, &Variant::of(spec, false, false))?;
         Ok(Self { gpu: Arc::clone(gpu), spec: spec.clone(), plain, others: Mutex::default() })
     }
 
@@ -70,9 +75,14 @@ impl Program {
         &self.spec
     }
 
-    /// The pipeline for whole buffers of one chunk.
-    pub(super) fn plain(&self) -> &Pipeline {
-        &self.plain
+    /// The pipelines for buffers of one chunk: for whole ones, and for what else the kernel declares.
+    pub(super) fn pipelines(&self) -> Result<Vec<(Variant, Arc<Pipeline>)>> {
+        let declared: &[(bool, bool)] = match self.spec.within_a_buffer {
+            true => &[(false, false), (false, true), (true, true)],
+            false => &[(false, false)],
+        };
+        let variants = declared.iter().map(|(based, shared)| Variant::of(&self.spec, *based, *shared));
+        variants.map(|variant| self.pipeline(&variant).map(|pipeline| (variant, pipeline))).collect()
     }
 
     /// The pipeline for buffers like these.

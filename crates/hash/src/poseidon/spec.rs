@@ -125,7 +125,7 @@ pub(super) fn hash<F: DevicePrimeField>(shape: Shape) -> KernelSpec {
     let row = list(shape.width, &|k| if k == 0 { "f_zero()".to_owned() } else { format!("x_load(at + {}u)", k - 1) });
     let more = format!("fn x_load_row(at: u32) -> State {{\n  return State({row});\n}}\n");
     let (cuda, wgsl) = (evariste_cuda::hash::POSEIDON_HASH, evariste_shaders::hash::POSEIDON_HASH);
-    shape.declare::<F>(spec, bindings.to_vec(), cuda, more, wgsl)
+    shape.declare::<F>(spec, bindings.to_vec(), cuda, more, wgsl).within_a_buffer()
 }
 
 /// The permutation on the host, by the same constants.

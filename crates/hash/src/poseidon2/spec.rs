@@ -90,6 +90,7 @@ pub(super) fn compress<F: DevicePrimeField>(shape: Shape) -> KernelSpec {
     let (cuda, wgsl) = (evariste_cuda::hash::COMPRESS, evariste_shaders::hash::COMPRESS);
     shape
         .declare::<F>(spec, bindings.to_vec(), cuda, more, wgsl)
+        .within_a_buffer()
         .iterations(move |params: &CompressParams| shape.iterations::<F>(params.half, params.partial))
 }
 

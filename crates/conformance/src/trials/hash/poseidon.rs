@@ -100,10 +100,10 @@ pub(super) const TREE: Operation = Operation::new("poseidon_tree", 1, |p| {
 pub(super) fn prepared(device: &Device) -> Outcome {
     let poseidon = Poseidon::new(device, pairs()?)?;
     poseidon.prepare()?;
-    let mut data = device.zeros::<Mont<Fr>>(6)?;
+    let mut data = device.zeros::<Mont<Fr>>(24)?;
     quietly(device, "what prepared permutations compile", || {
         poseidon.permute(&mut data)?;
-        poseidon.tree(data.view(..4)?)?;
+        poseidon.tree(data.view(..16)?)?;
         Ok(())
     })
 }
