@@ -618,7 +618,12 @@ impl Backend for Cuda {
             touched.push(Touch::of(memory, &span, arg.access()));
         }
         self.context.bind()?;
-        on_stream(stream, &touched, || give(Lent { stream: stream.raw().cast(), addresses: &addresses }))
+        let given = on_stream(stream, &touched, || give(Lent { stream: stream.raw().cast(), addresses: &addresses }));
+        given.inspect_err(|error| {
+            if let Error::Lost { reason, .. } = error {
+                self.context.lose(reason);
+            }
+        })
     }
 
     fn is_done(&self, event: &Event) -> Result<bool> {

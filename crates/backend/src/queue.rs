@@ -103,10 +103,11 @@ impl Queue {
     /// - [`Error::WrongDevice`](crate::Error::WrongDevice) if an argument is on another device.
     /// - [`Error::Driver`](crate::Error::Driver) if a call of the driver fails, [`Error::Lost`](crate::Error::Lost) if
     ///   the device is lost.
-    /// - The error of `give`.
+    /// - The error of `give`. After [`Error::Lost`](crate::Error::Lost) the device counts as lost: nothing is given to it
+    ///   any more, and its memory is not used for anything else.
     ///
     /// # Safety
-    /// `give` gives work to the stream alone, and all of it before it returns. The work reads and writes bytes of `args`
+    /// `give` gives work to the stream alone, and all of it before it returns, unless it returns `Lost`. The work reads and writes bytes of `args`
     /// alone, and writes those alone that are bound for writing. What depends on secret bytes comes to secret memory
     /// alone. Neither stream nor addresses are used after that work. `give` leaves the thread's context as it was.
     pub unsafe fn lend(&self, args: &mut [Arg<'_>], mut give: impl FnMut(Lent<'_>) -> Result<()>) -> Result<()> {

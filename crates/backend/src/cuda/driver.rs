@@ -217,6 +217,11 @@ impl Context {
         check(self.functions, self.id, &self.lost, call, result)
     }
 
+    /// Marks the device as lost, unless it is.
+    pub(super) fn lose(&self, reason: &str) {
+        self.lost.get_or_init(|| reason.to_owned());
+    }
+
     /// Waits for all work of the context. It must be bound.
     pub(super) fn synchronize(&self) -> Result<()> {
         // SAFETY: takes no arguments.

@@ -247,6 +247,23 @@ fn lent_queues_keep_the_order_of_uses() {
     assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]));
 }
 
+/// A library whose work does not end says so: nothing else uses the memory then.
+#[test]
+fn a_device_that_a_library_works_on_for_good_is_lost() {
+    double::reset(false);
+    let device = open(0).unwrap();
+    let (x, queue) = (device.zeros::<u32>(LEN).unwrap(), device.queue().unwrap());
+    let lost = Error::Lost { device: device.info().id, reason: "a library works on".into() };
+    // SAFETY: no work is given.
+    assert_eq!(unsafe { queue.lend(&mut [], |_| Err(lost.clone())) }, Err(lost.clone()));
+    assert_eq!(x.to_vec(), Err(lost.clone()));
+    assert_eq!(device.alloc::<u32>(LEN).unwrap_err(), lost);
+    let frees = double::left()[0];
+    drop(x);
+    assert_eq!(double::left()[0], frees, "memory of a lost device is freed");
+    assert_eq!(double::faults(), Vec::<String>::new());
+}
+
 /// Fails where host memory that can be had is still under a copy.
 fn expect_no_dma(device: &Device, case: &str) {
     let taken: Vec<HostBuffer> = [Transfer::Upload, Transfer::Both]

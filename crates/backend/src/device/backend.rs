@@ -270,10 +270,11 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// - [`crate::Error::WrongDevice`] if a handle is of another device of this backend.
     /// - [`crate::Error::Driver`] if it is of another backend or if a call of the driver fails.
     /// - [`crate::Error::Lost`] if the device is lost.
-    /// - The error of `give`. What it gave before it failed stays ordered.
+    /// - The error of `give`. What it gave before it failed stays ordered. After [`crate::Error::Lost`] the device is
+    ///   lost.
     ///
     /// # Safety
-    /// `give` gives work to this stream alone, and all of it before it returns. The work reads and writes bytes of
+    /// `give` gives work to this stream alone, and all of it before it returns, unless it returns `Lost`. The work reads and writes bytes of
     /// `args` alone, and writes those alone that are bound for writing. Neither stream nor addresses are used after that
     /// work. `give` leaves the thread's context as it was.
     unsafe fn lend(

@@ -349,6 +349,12 @@ fn columns_come_from_other_devices() {
         let (bytes, mut target) = (other.upload::<u8>(&[1; 32]).unwrap(), cpu.zeros::<u8>(32).unwrap());
         let refused = cpu.default_queue().receive_columns(&bytes, &mut target, 4, 2..6).unwrap_err();
         assert!(matches!(refused, Error::Unaligned { offset: 2, count: 4, .. }), "{refused}");
+        // One row is no exception, other than at the end of its buffer.
+        let refused = cpu.default_queue().receive_columns(&bytes, &mut target, 1, 2..6).unwrap_err();
+        assert!(matches!(refused, Error::Unaligned { offset: 2, count: 4, .. }), "{refused}");
         assert_eq!(target.to_vec().unwrap(), [0; 32]);
+        let (bytes, mut target) = (other.upload::<u8>(&[1; 7]).unwrap(), cpu.zeros::<u8>(7).unwrap());
+        cpu.default_queue().receive_columns(&bytes, &mut target, 1, 4..7).unwrap();
+        assert_eq!(target.to_vec().unwrap(), [0, 0, 0, 0, 1, 1, 1]);
     }
 }

@@ -411,9 +411,12 @@ impl Queue {
             let (offset, count) = (columns.start as u64, columns.end.saturating_sub(columns.start) as u64);
             return Err(Error::OutOfRange { what: "columns of a row", offset, count, len: pitch as u64 });
         }
+        if rows == 1 {
+            return self.receive(source.view(columns.clone())?, target.view_mut(columns)?);
+        }
         let from = source.expect_words("copy")?;
         let (bytes, all) = ((columns.start * T::BYTES) as u64..(columns.end * T::BYTES) as u64, pitch * T::BYTES);
-        if rows > 1 && [bytes.start, bytes.end, all as u64].iter().any(|at| !at.is_multiple_of(4)) {
+        if [bytes.start, bytes.end, all as u64].iter().any(|at| !at.is_multiple_of(4)) {
             let (offset, count) = (from.start + bytes.start, bytes.end - bytes.start);
             return Err(Error::Unaligned { what: "copy", expected: 4, offset, count });
         }
