@@ -181,6 +181,12 @@ fn commit_phases_fold_to_the_final_polynomial() {
                 let mut other = polynomial.to_vec();
                 other[0] += F::from(1u8);
                 assert_eq!(verify(&inputs, &other, steps), Err(Error::OtherPolynomial { index }));
+                // A smaller cap would go with a longer path.
+                let mut short = rounds.clone();
+                short[0].0 = &short[0].0[..short[0].0.len() / 2];
+                let refused =
+                    verify_query(&parameters(), &config, shift, &short, polynomial, index, &inputs, steps).unwrap_err();
+                assert!(matches!(refused, Error::Proof { what: "a cap", .. }), "{refused}");
                 let mut wrong = inputs.clone();
                 wrong[2].1 += F::from(1u8);
                 assert_eq!(verify(&wrong, polynomial, steps), Err(Error::OtherPolynomial { index }));

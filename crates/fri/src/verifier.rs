@@ -1,4 +1,4 @@
-use evariste_hash::{Dimensions, Opening, Poseidon2Parameters, verify};
+use evariste_hash::{Dimensions, Opening, Poseidon2Parameters, TreeParameters, verify};
 
 use ark_ff::Field;
 
@@ -60,13 +60,14 @@ pub fn verify_query<F: FriField>(
         if values[place % arity] != value {
             return Err(Error::OtherPolynomial { index });
         }
-        let row = place >> log_arity;
+        let (row, log_height) = (place >> log_arity, log_len - log_arity);
+        expect("a cap", parameters.digest_len() << config.log_cap.min(log_height), cap.len())?;
         let elements: Vec<_> = values.iter().flat_map(|value| value.to_base_prime_field_elements()).collect();
-        let dimensions = [Dimensions { height: 1 << (log_len - log_arity), columns: elements.len() }];
+        let dimensions = [Dimensions { height: 1 << log_height, columns: elements.len() }];
         verify(parameters, cap, &dimensions, row, &Opening { rows: vec![elements], path: path.clone() })?;
         let points: Vec<_> = (0..arity).map(|i| reference::point(log_len, shift, (row << log_arity) + i)).collect();
         value = reference::interpolate(&points, values, *beta);
-        (place, log_len, shift) = (row, log_len - log_arity, shift.pow([arity as u64]));
+        (place, log_len, shift) = (row, log_height, shift.pow([arity as u64]));
         if let Some((_, input)) = others.next_if(|(length, _)| *length == log_len) {
             value += beta.pow([arity as u64]) * input;
         }
