@@ -79,7 +79,7 @@ impl<R: Ranks> Cluster<R> {
     /// Starts NCCL on all ranks, or on none of them.
     fn start_nccl(&self, device: &Device) -> Result<Nccl> {
         let place = [self.rank(), self.size()];
-        let probe = self.together(Probe::of(device))?;
+        let probe = self.heard(Probe::of(device))?;
         let gpus = self.gather_with(None, &probe.gpu())?;
         let gpus: Vec<&[u8]> = gpus.parts().collect();
         let same = |second: &usize| gpus[..*second].iter().position(|gpu| *gpu == gpus[*second]);
@@ -91,9 +91,18 @@ impl<R: Ranks> Cluster<R> {
         let id = if place[0] == 0 { probe.id() } else { Ok([0; nccl::ID]) };
         let sent = id.as_ref().map_or([0; nccl::ID], |id| *id);
         let ids = self.gather_with(id.as_ref().err().map(Error::to_string), &sent);
-        let mut first = id?;
-        ids?.parts().take(1).for_each(|id| first.copy_from_slice(id));
-        self.together(Nccl::start(&probe, device, place, first, self.ranks.limit()))
+        let (mut first, ids) = own_first(id, ids)?;
+        ids.parts().take(1).for_each(|id| first.copy_from_slice(id));
+        // A rank that fails at once waits for the others meanwhile.
+        let limits = [self.ranks.limit() / 2, self.ranks.limit()];
+        self.heard(Nccl::start(&probe, device, place, first, limits))
+    }
+
+    /// [`Cluster::together`] for a start that may be done without: an error of its own must not hide that ranks do not
+    /// hear each other.
+    fn heard<T>(&self, own: Result<T>) -> Result<T> {
+        let reports = self.gather_with(own.as_ref().err().map(Error::to_string), &[]);
+        own_first(own, reports).map(|(own, _)| own)
     }
 
     /// Sets how many bytes a rank sends to another one at a time through host memory.
@@ -240,6 +249,14 @@ impl<R: Ranks> Cluster<R> {
             }
         }
         Ok(to.write_pinned(received).and_then(|write| write.wait()).map(drop))
+    }
+}
+
+/// An error of this rank comes before that of another one, but not before that ranks do not hear each other.
+fn own_first<T, U>(own: Result<T>, all: Result<U>) -> Result<(T, U)> {
+    match (own, all) {
+        (Err(own), Ok(_) | Err(Error::Failed { .. })) => Err(own),
+        (own, all) => all.and_then(|all| Ok((own?, all))),
     }
 }
 

@@ -96,13 +96,13 @@ pub(crate) struct Nccl {
 }
 
 impl Nccl {
-    /// Joins the group of this name as rank number `rank` of `size`.
+    /// Joins the group of this name as rank number `rank` of `size`. The limits are those of the start and of exchanges.
     pub(crate) fn start(
         probe: &Probe,
         device: &Device,
         [rank, size]: [usize; 2],
         id: [u8; ID],
-        limit: Duration,
+        [start, limit]: [Duration; 2],
     ) -> Result<Self> {
         let library = probe.functions;
         let lost = |error: DeviceError| Error::Exchange { rank, device: device.info().id, reason: error.to_string() };
@@ -130,7 +130,7 @@ impl Nccl {
             (Ok(()), code) => return own.fail(library.describe("ncclCommInitRankConfig", code, own.comm.get())),
             (Err(error), _) => return own.fail(error.to_string()),
         }
-        match own.settle("the start of NCCL", begin) {
+        match own.wait("the start of NCCL", begin, start, || own.state().map(|state| state == SUCCESS)) {
             Ok(()) => Ok(own),
             Err(reason) => own.fail(reason),
         }
@@ -152,7 +152,11 @@ impl Nccl {
     /// Ends the communicator, for good.
     fn fail<T>(&self, mut reason: String) -> Result<T> {
         if !self.abort() {
-            reason.push_str(&format!("; NCCL did not end its work within {ABORT:?}"));
+            reason.push_str(&format!("; NCCL did not end its work within {ABORT:?}, and the device counts as lost"));
+            // What was exchanged may still be written: nobody else gets that memory.
+            let lost = DeviceError::Lost { device: self.device().info().id, reason: reason.clone() };
+            // SAFETY: no work is given to the stream.
+            _ = unsafe { self.queue.lend(&mut [], |_| Err(lost.clone())) };
         }
         Err(self.error(self.failed.get_or_init(|| reason).clone()))
     }
@@ -222,7 +226,7 @@ impl Nccl {
             })
         };
         let args = &mut [Arg::read(before), Arg::read(after), Arg::write(low), Arg::write(high)];
-        // SAFETY: all work of a group is on the stream when it has settled, and a group that does not settle is aborted.
+        // SAFETY: all work of a group is on the stream when the call has ended well, and another one is aborted.
         // Messages lie in the rows of others: each row has one place (`rows::moves`), and none is the own one.
         let given = unsafe { self.queue.lend(args, give) };
         if let Some(reason) = failed {
@@ -230,7 +234,7 @@ impl Nccl {
         }
         given.map_err(text)?;
         let end = self.queue.record().map_err(text)?;
-        self.wait("an exchange between devices", begin, || {
+        self.wait("an exchange between devices", begin, self.limit, || {
             self.expect_well()?;
             self.device().is_done(&end).map_err(text)
         })
@@ -271,12 +275,8 @@ impl Nccl {
         // SAFETY: it takes no arguments.
         let ended = check("ncclGroupEnd", unsafe { (library.group_end)() });
         given.and(ended)?;
-        self.settle("an exchange between devices", begin)
-    }
-
-    /// Waits until what was given to the communicator is on its stream.
-    fn settle(&self, what: &str, begin: Instant) -> Result<(), String> {
-        self.wait(what, begin, || self.state().map(|state| state == SUCCESS))
+        // Until what was given is on the stream.
+        self.wait("an exchange between devices", begin, self.limit, || self.state().map(|state| state == SUCCESS))
     }
 
     /// Refuses a communicator that met an error.
@@ -295,11 +295,17 @@ impl Nccl {
     }
 
     /// Asks until something is done, until an error, or until the limit.
-    fn wait(&self, what: &str, begin: Instant, is_done: impl Fn() -> Result<bool, String>) -> Result<(), String> {
+    fn wait(
+        &self,
+        what: &str,
+        begin: Instant,
+        limit: Duration,
+        is_done: impl Fn() -> Result<bool, String>,
+    ) -> Result<(), String> {
         let start = Instant::now();
         while !is_done()? {
-            if begin.elapsed() > self.limit {
-                return Err(format!("{what}: not all ranks came within {:?}", self.limit));
+            if begin.elapsed() > limit {
+                return Err(format!("{what}: not all ranks came within {limit:?}"));
             }
             if start.elapsed() > SPIN { thread::sleep(SLEEP) } else { thread::yield_now() }
         }

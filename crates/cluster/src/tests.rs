@@ -151,6 +151,18 @@ fn ranks_without_nccl_take_host_memory_or_say_so() {
     assert!(errors.iter().all(|error| matches!(error, Some(Error::Disagree { what: "route", rank: 1 }))), "{errors:?}");
 }
 
+/// Data could take host memory, but the ranks do not hear each other any more.
+#[test]
+fn a_start_without_nccl_does_not_hide_that_a_rank_is_gone() {
+    let ended = on_ranks(2, Duration::from_millis(200), |ranks, device| {
+        if ranks.rank() == 0 {
+            return Cluster::with_route(ranks, device, Route::Automatic).map(drop);
+        }
+        Cluster::new(ranks).agree("route", &format!("{:?}", Route::Automatic))
+    });
+    assert!(matches!(&ended[..], [Err(Error::Timeout { .. }), Ok(())]), "{ended:?}");
+}
+
 #[test]
 fn proofs_are_those_of_one_device() {
     let gate = Expression::column(0) * Expression::column(1) - Expression::column(2);

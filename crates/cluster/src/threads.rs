@@ -15,7 +15,7 @@ use crate::{
 /// A message of each rank, and how many have taken them.
 #[derive(Debug, Default)]
 struct Round {
-    messages: Vec<Option<Vec<u8>>>,
+    messages: Vec<Option<Wiped<u8>>>,
     taken: usize,
 }
 
@@ -64,7 +64,7 @@ impl Ranks for Threads {
         if late.timed_out() {
             return self.timeout();
         }
-        round.messages[self.rank] = Some(own.to_vec());
+        round.messages[self.rank] = Some(Wiped::from(own.to_vec()));
         changed.notify_all();
         let open = |round: &mut Round| round.messages.iter().any(Option::is_none);
         let (mut round, late) =
@@ -72,19 +72,21 @@ impl Ranks for Threads {
         if late.timed_out() {
             return self.timeout();
         }
-        let all: Vec<u8> = round.messages.iter().flatten().flatten().copied().collect();
+        let mut all = Wiped::with_capacity(own.len() * self.size);
+        round.messages.iter().flatten().for_each(|message| all.extend_from_slice(message));
         round.taken += 1;
         if round.taken == self.size {
             *round = Round { messages: vec![None; self.size], taken: 0 };
             changed.notify_all();
         }
-        Ok(Wiped::from(all))
+        Ok(all)
     }
 
     fn all_to_all(&self, own: &[u8]) -> Result<Wiped<u8>> {
         let part = own.len() / self.size;
         let all = self.all_gather(own)?;
-        let parts = all.chunks(own.len().max(1)).flat_map(|sent| &sent[self.rank * part..][..part]);
-        Ok(Wiped::from(parts.copied().collect::<Vec<_>>()))
+        let mut parts = Wiped::with_capacity(own.len());
+        all.chunks(own.len().max(1)).for_each(|sent| parts.extend_from_slice(&sent[self.rank * part..][..part]));
+        Ok(parts)
     }
 }
