@@ -110,7 +110,9 @@ impl<F: DevicePrimeField, H: TreeHash<F>> Merkle<F, H> {
         &self.hash
     }
 
-    /// Compiles the kernels of [`commit`](Merkle::commit) side by side, so that no later call of it does.
+    /// Compiles the kernels of [`commit`](Merkle::commit) side by side, so that no later call of it does. With wgpu,
+    /// trees over matrices of several heights, and those with hash functions of bytes, compile a few once more at their
+    /// first call: for views at odd starts.
     ///
     /// # Errors
     /// [`Error::Device`] if a kernel does not compile, or if the device fails.

@@ -7,8 +7,7 @@ mod queues;
 use evariste::backend::{Buffer, Device, Element, Error as DeviceError};
 use evariste::field::{DevicePrimeField, Mont, small};
 use evariste::hash::{
-    Error, HashFunction, Merkle, Poseidon2, Poseidon2Field, Poseidon2Parameters, Rows, Serialization, SerializingHash,
-    TreeHash, TreeParameters, reference, verify,
+    Error, Merkle, Poseidon2, Poseidon2Field, Poseidon2Parameters, Rows, TreeHash, TreeParameters, reference, verify,
 };
 use libtest_mimic::Failed;
 
@@ -274,16 +273,12 @@ fn prepared(device: &Device) -> Outcome {
     let (mut data, mut out) = (device.zeros::<Mont<BabyBear>>(64)?, device.zeros::<Mont<BabyBear>>(32)?);
     bytes::prepared(device)?;
     let merkle = Merkle::new(poseidon2.clone());
-    let serialization = Serialization::plonky3::<BabyBear>(HashFunction::Sha256);
-    let bytes = Merkle::new(SerializingHash::<BabyBear>::new(device, serialization)?);
-    bytes.prepare()?;
     quietly(device, "what prepared permutations compile", || {
         poseidon2.permute(&mut data)?;
         poseidon2.compress(&data, &mut out)?;
         poseidon2.grind(&[BabyBear::from(3); 16], 0, 1)?;
         // A digest takes 32 bytes. Layers start at multiples of 256 and between them.
         merkle.commit(&[Rows::new(&data, 4)])?;
-        bytes.commit(&[Rows::new(&data, 4), Rows::new(&data, 8)])?;
         Ok(poseidon2.hash_rows(&[Rows::new(&data, 16), Rows::new(&data, 16)], &mut out)?)
     })
 }

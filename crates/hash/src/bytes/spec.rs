@@ -71,7 +71,6 @@ pub(super) fn hash_messages(function: HashFunction) -> KernelSpec {
         source(language, function, evariste_cuda::hash::HASH_MESSAGES, evariste_shaders::hash::HASH_MESSAGES)
     };
     KernelSpec::new("hash_messages", variant(function), bindings, body, text)
-        .within_a_buffer()
         .threads(THREADS)
         .constants(flags::ALL)
         .iterations(move |params: &MessageParams| {
@@ -96,7 +95,6 @@ pub(super) fn blake3_chunks(leaf: usize) -> KernelSpec {
         source(language, HashFunction::Blake3, cuda, wgsl)
     };
     KernelSpec::new("blake3_chunks", "", bindings, body, text)
-        .within_a_buffer()
         .threads(THREADS)
         .constants(flags::ALL)
         .constants(domain::ALL)
