@@ -1,4 +1,5 @@
-//! Reuse of allocations: freed blocks wait on shelves by size class, up to a budget.
+//! Reuse of allocations: freed blocks wait on shelves by size class, up to a budget. Small blocks have one of their own:
+//! they come and go with every call, and large ones that wait for later would take their room.
 
 use std::{
     collections::BTreeMap,
@@ -8,14 +9,17 @@ use std::{
 /// Blocks of `R` kept for reuse.
 #[derive(Debug)]
 pub(crate) struct Pool<R> {
-    shelves: Mutex<Shelves<R>>,
-    budget: u64,
+    large: Mutex<Shelves<R>>,
+    small: Mutex<Shelves<R>>,
+    /// The largest small block, in bytes.
+    largest_small: u64,
 }
 
 #[derive(Debug)]
 struct Shelves<R> {
     by_class: BTreeMap<u64, Shelf<R>>,
     bytes: u64,
+    budget: u64,
 }
 
 #[derive(Debug)]
@@ -29,9 +33,10 @@ struct Shelf<R> {
 const SMALL: u64 = 256;
 
 impl<R> Pool<R> {
-    /// A pool that keeps at most `budget` bytes.
+    /// A pool that keeps at most `budget` bytes, and an eighth more in blocks of at most a 1024th of it.
     pub(crate) fn new(budget: u64) -> Self {
-        Self { shelves: Mutex::new(Shelves { by_class: BTreeMap::new(), bytes: 0 }), budget }
+        let shelves = |budget| Mutex::new(Shelves { by_class: BTreeMap::new(), bytes: 0, budget });
+        Self { large: shelves(budget), small: shelves(budget / 8), largest_small: budget / 1024 }
     }
 
     /// The size that an allocation of `bytes` takes: at most an eighth more, powers of two exactly, and none under 16.
@@ -45,7 +50,7 @@ impl<R> Pool<R> {
 
     /// A block of exactly the size class `class`, if one is kept.
     pub(crate) fn take(&self, class: u64) -> Option<R> {
-        let mut shelves = self.lock();
+        let mut shelves = self.shelves(class);
         let shelf = shelves.by_class.get_mut(&class)?;
         let block = shelf.blocks.pop()?;
         shelf.refused.clear();
@@ -55,8 +60,8 @@ impl<R> Pool<R> {
 
     /// Keeps a block of size class `class`, or hands it back if the budget is used up.
     pub(crate) fn give(&self, class: u64, block: R) -> Option<R> {
-        let mut shelves = self.lock();
-        if shelves.bytes.saturating_add(class) > self.budget {
+        let mut shelves = self.shelves(class);
+        if shelves.bytes.saturating_add(class) > shelves.budget {
             return Some(block);
         }
         shelves.put(class, block);
@@ -69,11 +74,11 @@ impl<R> Pool<R> {
     /// ones. Returns what the pool does not keep.
     #[cfg(any(test, feature = "cuda", feature = "wgpu"))]
     pub(crate) fn replace(&self, class: u64, block: R) -> Vec<R> {
-        let mut shelves = self.lock();
-        let mut excess = shelves.bytes.saturating_add(class).saturating_sub(self.budget);
+        let mut shelves = self.shelves(class);
+        let mut excess = shelves.bytes.saturating_add(class).saturating_sub(shelves.budget);
         let mut replaced = Vec::new();
         if excess > 0 {
-            let Shelves { by_class, bytes } = &mut *shelves;
+            let Shelves { by_class, bytes, budget } = &mut *shelves;
             let gives_way = |size: u64, shelf: &Shelf<R>| {
                 let refused = shelf.refused.get(&class).map(|bytes| bytes + class);
                 size != class && refused.is_some_and(|refused| refused >= size * shelf.blocks.len() as u64)
@@ -81,7 +86,7 @@ impl<R> Pool<R> {
             let kept = |(size, shelf): (&u64, &Shelf<R>)| {
                 if gives_way(*size, shelf) { 0 } else { size * shelf.blocks.len() as u64 }
             };
-            if by_class.iter().map(kept).sum::<u64>().saturating_add(class) > self.budget {
+            if by_class.iter().map(kept).sum::<u64>().saturating_add(class) > *budget {
                 for shelf in by_class.values_mut() {
                     *shelf.refused.entry(class).or_default() += class;
                 }
@@ -103,19 +108,27 @@ impl<R> Pool<R> {
 
     /// Takes out everything.
     pub(crate) fn drain(&self) -> Vec<R> {
-        let mut shelves = self.lock();
-        shelves.bytes = 0;
-        std::mem::take(&mut shelves.by_class).into_values().flat_map(|shelf| shelf.blocks).collect()
+        let taken = |mut shelves: MutexGuard<'_, Shelves<R>>| {
+            shelves.bytes = 0;
+            std::mem::take(&mut shelves.by_class)
+        };
+        let all = [taken(lock(&self.large)), taken(lock(&self.small))];
+        all.into_iter().flat_map(BTreeMap::into_values).flat_map(|shelf| shelf.blocks).collect()
     }
 
     /// Bytes kept.
     pub(crate) fn bytes(&self) -> u64 {
-        self.lock().bytes
+        lock(&self.large).bytes + lock(&self.small).bytes
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shelves<R>> {
-        self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Where blocks of a class wait.
+    fn shelves(&self, class: u64) -> MutexGuard<'_, Shelves<R>> {
+        lock(if class <= self.largest_small { &self.small } else { &self.large })
     }
+}
+
+fn lock<R>(shelves: &Mutex<Shelves<R>>) -> MutexGuard<'_, Shelves<R>> {
+    shelves.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<R> Shelves<R> {
@@ -149,6 +162,18 @@ mod tests {
         assert_eq!((pool.give(16, 'a'), pool.give(32, 'b'), pool.give(16, 'c')), (None, None, Some('c')));
         assert_eq!((pool.bytes(), pool.take(32), pool.take(32)), (48, Some('b'), None));
         assert_eq!((pool.drain(), pool.bytes()), (vec!['a'], 0));
+    }
+
+    #[test]
+    fn small_blocks_have_room_beside_large_ones() {
+        let pool = Pool::new(1 << 20);
+        assert_eq!((pool.give(1 << 20, 'a'), pool.give(2048, 'b')), (None, Some('b')));
+        for _ in 0..64 {
+            assert_eq!((pool.give(1024, 'c'), pool.replace(1024, 'd')), (None, vec![]));
+        }
+        assert_eq!((pool.give(1024, 'e'), pool.bytes()), (Some('e'), (1 << 20) + (1 << 17)));
+        assert_eq!((pool.take(1024), pool.take(1 << 20), pool.take(1 << 20)), (Some('d'), Some('a'), None));
+        assert_eq!((pool.drain().len(), pool.bytes()), (127, 0));
     }
 
     #[test]

@@ -264,6 +264,21 @@ fn a_device_that_a_library_works_on_for_good_is_lost() {
     assert_eq!(double::faults(), Vec::<String>::new());
 }
 
+/// Large transfers fill what is kept of pinned memory. Every later call would make its few bytes anew, which takes
+/// longer than the call.
+#[test]
+fn small_pinned_memory_is_kept_beside_large() {
+    double::reset(false);
+    let device = open(0).unwrap();
+    for transfer in [Transfer::Upload, Transfer::Download] {
+        let host = |bytes| device.host_buffer(bytes, transfer, Secrecy::Public).unwrap();
+        drop([(); 8].map(|()| host(16 << 20)));
+        let before = double::left()[1];
+        drop(host(100));
+        assert_eq!(double::left()[1], before + 1, "{transfer:?}");
+    }
+}
+
 /// Fails where host memory that can be had is still under a copy.
 fn expect_no_dma(device: &Device, case: &str) {
     let taken: Vec<HostBuffer> = [Transfer::Upload, Transfer::Both]
