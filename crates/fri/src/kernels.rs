@@ -1,6 +1,6 @@
 //! The kernels: their declarations, and their bodies for the CPU.
 
-use ark_ff::Field;
+use ark_ff::{AdditiveGroup, Field};
 use evariste_backend::{
     author::{Binding, CpuArg, KernelSpec, Language, loop_iterations},
     parallel, params,
@@ -50,6 +50,16 @@ params! {
         /// The number of the first point.
         pub(crate) first: u32,
         pub(crate) low_bits: u32,
+    }
+
+    /// What `fri_evaluate` takes.
+    pub(crate) struct EvaluateParams {
+        /// Sums: stripes times columns.
+        pub(crate) len: u32,
+        pub(crate) columns: u32,
+        pub(crate) rows: u32,
+        /// Rows are summed up in so many parts, the rows of a part this far apart. There are no more than rows.
+        pub(crate) stripes: u32,
     }
 
     /// What `fri_quotients` takes.
@@ -210,6 +220,42 @@ pub(crate) fn denominators<F: FriField>() -> KernelSpec {
     let mul = iterations::mul::<F>();
     declare::<F>(spec, bindings.to_vec(), String::new(), String::new(), sources)
         .iterations(move |_: &DenominatorParams| mul)
+}
+
+/// `fri_evaluate`.
+pub(crate) fn evaluate<F: FriField>() -> KernelSpec {
+    let word = binding_type::<F>();
+    let bindings = [
+        Binding::read("z", word),
+        Binding::read("inverses", word),
+        Binding::read("matrix", binding_type::<Base<F>>()),
+        Binding::write("out", word),
+    ];
+    let body = |params: &EvaluateParams, [z, inverses, matrix, out]: &mut [CpuArg<'_>; 4]| {
+        let (z, inverses, matrix): (F, &[u32], &[u32]) = (at(z.read(), 0), inverses.read(), matrix.read());
+        let [columns, rows, stripes] = [params.columns, params.rows, params.stripes].map(|count| count as usize);
+        let out: &mut [u32] = out.write();
+        parallel::chunks(&mut out[..params.len as usize * F::LIMBS], columns * F::LIMBS, &|stripe, out| {
+            let mut sums = vec![(F::ZERO, Base::<F>::ZERO); columns];
+            for row in (stripe..rows).step_by(stripes) {
+                let inverse = at::<F>(inverses, row);
+                for (c, (sum, plain)) in sums.iter_mut().enumerate() {
+                    let value = at::<Base<F>>(matrix, row * columns + c);
+                    *sum += inverse.mul_by_base_prime_field(&value);
+                    *plain += value;
+                }
+            }
+            for ((sum, plain), limbs) in sums.into_iter().zip(out.chunks_exact_mut(F::LIMBS)) {
+                (z * sum - F::from_base_prime_field(plain)).store(limbs);
+            }
+        });
+    };
+    let spec = KernelSpec::new("fri_evaluate", source::label::<F>(), bindings, body, |_| String::new());
+    let sources = [evariste_cuda::fri::EVALUATE, evariste_shaders::fri::EVALUATE];
+    let mul = iterations::mul::<F>();
+    declare::<F>(spec, bindings.to_vec(), String::new(), String::new(), sources).iterations(
+        move |params: &EvaluateParams| loop_iterations(params.rows.div_ceil(params.stripes.max(1)).into(), mul),
+    )
 }
 
 /// `fri_quotients`.

@@ -3,7 +3,7 @@ use std::{fmt, iter};
 use ark_ff::Field;
 use evariste_backend::{Buffer, Element, Queue, Secrecy, View};
 use evariste_field::Mont;
-use evariste_hash::{Dimensions, Merkle, MerkleTree, Poseidon2Parameters, Rows};
+use evariste_hash::{Dimensions, Merkle, MerkleTree, Poseidon2, Rows, TreeHash, TreeParameters};
 
 use crate::{
     error::{Error, Result},
@@ -116,47 +116,68 @@ pub fn log_arities(log_lens: &[u32], config: &FriConfig) -> Vec<u32> {
 /// From N evaluations of an extension of degree d, with folds by 2^k and digests of r elements, the first round takes
 /// N / 2^k sponges of d·2^k elements, and as many compressions; all rounds take 1 / (1 − 2^−k) times that. Hashes are
 /// nearly all of the time.
-pub struct Fri<F: FriField> {
+pub struct Fri<F: FriField, H: TreeHash<F::BasePrimeField> = Poseidon2<<F as Field>::BasePrimeField>> {
     fold: Fold<F>,
-    merkle: Merkle<F::BasePrimeField>,
+    merkle: Merkle<F::BasePrimeField, H>,
     config: FriConfig,
 }
 
-/// What a commit phase leaves: trees and folded evaluations on the device, and the final polynomial.
-pub struct FriCommitment<F: FriField> {
-    rounds: Vec<FriRound<F>>,
+/// What a commit phase leaves: trees and folded evaluations on the device, and the final polynomial. Digests consist of
+/// `N`.
+pub struct FriCommitment<F: FriField, N: Element = Mont<<F as Field>::BasePrimeField>> {
+    rounds: Vec<FriRound<F, N>>,
     final_polynomial: Vec<F>,
     log_len: u32,
 }
 
 /// A round of a commit phase.
-pub struct FriRound<F: FriField> {
+pub struct FriRound<F: FriField, N: Element = Mont<<F as Field>::BasePrimeField>> {
     log_arity: u32,
-    cap: Vec<F::BasePrimeField>,
-    tree: MerkleTree<F::BasePrimeField>,
+    cap: Vec<N::Host>,
+    tree: MerkleTree<F::BasePrimeField, N>,
     /// What the fold gives.
     folded: Buffer<Mont<F>>,
 }
 
 /// A round's part of the opening of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueryStep<F: FriField> {
+pub struct QueryStep<F: FriField, D = <F as Field>::BasePrimeField> {
     /// The evaluations that are folded together, with the queried one among them.
     pub values: Vec<F>,
     /// The path of their row to the cap, one digest after the other.
-    pub path: Vec<F::BasePrimeField>,
+    pub path: Vec<D>,
 }
 
 impl<F: FriField> Fri<F> {
+    /// Returns the bytes of device memory that a commit phase takes beside its inputs, of these lengths from the
+    /// longest on. [`FriCommitment`] keeps them. The parameters are those of any hash of trees.
+    pub fn required_bytes<P: TreeParameters<F::BasePrimeField>>(
+        parameters: &P,
+        lens: &[usize],
+        config: &FriConfig,
+    ) -> u64 {
+        let log_lens: Vec<u32> = lens.iter().map(|len| len.max(&1).ilog2()).collect();
+        let mut len = lens.first().copied().unwrap_or(0);
+        let each = log_arities(&log_lens, config).into_iter().map(|log_arity| {
+            len >>= log_arity;
+            let dimensions = Dimensions { height: len, columns: columns::<F>(log_arity) };
+            let tree = Merkle::required_bytes(parameters, &[dimensions]);
+            tree.saturating_add((len as u64).saturating_mul(Mont::<F>::BYTES as u64))
+        });
+        each.fold(Fold::<F>::required_bytes(0), u64::saturating_add)
+    }
+}
+
+impl<F: FriField, H: TreeHash<F::BasePrimeField>> Fri<F, H> {
     /// Makes a plan for up to 2^`log_len` evaluations, on the queue of `merkle`.
     ///
     /// # Errors
     /// - [`Error::Parameter`] for a configuration that is none.
     /// - [`Error::Domain`] if the field has no subgroup of so many elements.
     /// - [`Error::Device`] if there is no memory, or if the device fails.
-    pub fn new(merkle: Merkle<F::BasePrimeField>, log_len: u32, config: FriConfig) -> Result<Self> {
+    pub fn new(merkle: Merkle<F::BasePrimeField, H>, log_len: u32, config: FriConfig) -> Result<Self> {
         config.expect()?;
-        Ok(Self { fold: Fold::new(merkle.poseidon2().queue(), log_len)?, merkle, config })
+        Ok(Self { fold: Fold::new(merkle.hash().tree_queue(), log_len)?, merkle, config })
     }
 
     /// Returns the same plan for work on `queue`.
@@ -171,29 +192,12 @@ impl<F: FriField> Fri<F> {
     }
 
     /// Returns the trees' plan.
-    pub fn merkle(&self) -> &Merkle<F::BasePrimeField> {
+    pub fn merkle(&self) -> &Merkle<F::BasePrimeField, H> {
         &self.merkle
     }
 
-    /// Returns the bytes of device memory that a commit phase takes beside its inputs, of these lengths from the
-    /// longest on. [`FriCommitment`] keeps them.
-    pub fn required_bytes(
-        parameters: &Poseidon2Parameters<F::BasePrimeField>,
-        lens: &[usize],
-        config: &FriConfig,
-    ) -> u64 {
-        let log_lens: Vec<u32> = lens.iter().map(|len| len.max(&1).ilog2()).collect();
-        let mut len = lens.first().copied().unwrap_or(0);
-        let each = log_arities(&log_lens, config).into_iter().map(|log_arity| {
-            len >>= log_arity;
-            let dimensions = Dimensions { height: len, columns: columns::<F>(log_arity) };
-            let tree = Merkle::required_bytes(parameters, &[dimensions]);
-            tree.saturating_add((len as u64).saturating_mul(Mont::<F>::BYTES as u64))
-        });
-        each.fold(Fold::<F>::required_bytes(0), u64::saturating_add)
-    }
-
-    /// Compiles all kernels of commit phases side by side, so that no later one does.
+    /// Compiles all kernels of commit phases side by side, so that no later one does; see [`Merkle::prepare`] for
+    /// what wgpu compiles all the same.
     ///
     /// # Errors
     /// [`Error::Device`] if a kernel does not compile, or if the device fails.
@@ -227,14 +231,14 @@ impl<F: FriField> Fri<F> {
         &self,
         inputs: &[View<'_, Mont<F>>],
         shift: F::BasePrimeField,
-        mut challenge: impl FnMut(&[F::BasePrimeField]) -> Result<F, E>,
-    ) -> Result<FriCommitment<F>, E> {
+        mut challenge: impl FnMut(&[Digest<F, H>]) -> Result<F, E>,
+    ) -> Result<FriCommitment<F, H::Node>, E> {
         let log_lens = self.expect(inputs, shift)?;
         let device = self.fold.queue().device();
         let [first, others @ ..] = inputs else { return Err(Error::NoInput.into()) };
         let (mut others, mut shift) = (others.iter(), shift);
         let mut next = others.next();
-        let mut rounds: Vec<FriRound<F>> = Vec::new();
+        let mut rounds: Vec<FriRound<F, H::Node>> = Vec::new();
         for log_arity in log_arities(&log_lens, &self.config) {
             let values = rounds.last().map_or(*first, |round| round.folded.as_view());
             let tree = self.merkle.commit(&[rows(values, log_arity)]).map_err(Error::from)?;
@@ -295,17 +299,17 @@ impl<F: FriField> Fri<F> {
     ///   device, if there is no room for what is read, or if the device fails.
     pub fn open<'a>(
         &self,
-        commitment: &FriCommitment<F>,
+        commitment: &FriCommitment<F, H::Node>,
         first: impl Into<View<'a, Mont<F>>>,
         indices: &[usize],
-    ) -> Result<Vec<Vec<QueryStep<F>>>> {
+    ) -> Result<Queries<F, H>> {
         let first = first.into();
         first.expect_len("the first input", 1 << commitment.log_len)?;
         if let Some(index) = indices.iter().find(|index| **index >> commitment.log_len != 0) {
             let (what, expected) = ("an index", "below the number of evaluations");
             return Err(Error::Parameter { what, expected, actual: *index as u64 });
         }
-        let mut queries: Vec<Vec<QueryStep<F>>> = indices.iter().map(|_| Vec::new()).collect();
+        let mut queries: Vec<Vec<_>> = indices.iter().map(|_| Vec::new()).collect();
         let mut places = indices.to_vec();
         let mut values = first;
         for FriRound { log_arity, tree, folded, .. } in &commitment.rounds {
@@ -324,6 +328,12 @@ impl<F: FriField> Fri<F> {
     }
 }
 
+/// What digests consist of.
+type Digest<F, H> = <<H as TreeHash<<F as Field>::BasePrimeField>>::Node as Element>::Host;
+
+/// The steps of each query.
+type Queries<F, H> = Vec<Vec<QueryStep<F, Digest<F, H>>>>;
+
 /// Elements of the prime field in a leaf.
 fn columns<F: FriField>(log_arity: u32) -> usize {
     (F::extension_degree() as usize) << log_arity
@@ -334,9 +344,9 @@ fn rows<F: FriField>(values: View<'_, Mont<F>>, log_arity: u32) -> Rows<'_, F::B
     Rows::new(values.flattened(), columns::<F>(log_arity))
 }
 
-impl<F: FriField> FriCommitment<F> {
+impl<F: FriField, N: Element> FriCommitment<F, N> {
     /// Returns the rounds, from the first on.
-    pub fn rounds(&self) -> &[FriRound<F>] {
+    pub fn rounds(&self) -> &[FriRound<F, N>] {
         &self.rounds
     }
 
@@ -346,19 +356,19 @@ impl<F: FriField> FriCommitment<F> {
     }
 }
 
-impl<F: FriField> FriRound<F> {
+impl<F: FriField, N: Element> FriRound<F, N> {
     /// Returns log₂ of the round's arity.
     pub fn log_arity(&self) -> u32 {
         self.log_arity
     }
 
     /// Returns the commitment: digests one after the other.
-    pub fn cap(&self) -> &[F::BasePrimeField] {
+    pub fn cap(&self) -> &[N::Host] {
         &self.cap
     }
 
     /// Returns the tree over the evaluations that the round folds.
-    pub fn tree(&self) -> &MerkleTree<F::BasePrimeField> {
+    pub fn tree(&self) -> &MerkleTree<F::BasePrimeField, N> {
         &self.tree
     }
 
@@ -368,20 +378,20 @@ impl<F: FriField> FriRound<F> {
     }
 }
 
-impl<F: FriField> fmt::Debug for Fri<F> {
+impl<F: FriField, H: TreeHash<F::BasePrimeField>> fmt::Debug for Fri<F, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { fold, merkle, config } = self;
         f.debug_struct("Fri").field("fold", fold).field("merkle", merkle).field("config", config).finish()
     }
 }
 
-impl<F: FriField> fmt::Debug for FriCommitment<F> {
+impl<F: FriField, N: Element> fmt::Debug for FriCommitment<F, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FriCommitment").field("rounds", &self.rounds).finish_non_exhaustive()
     }
 }
 
-impl<F: FriField> fmt::Debug for FriRound<F> {
+impl<F: FriField, N: Element> fmt::Debug for FriRound<F, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { log_arity, tree, .. } = self;
         f.debug_struct("FriRound").field("log_arity", log_arity).field("tree", tree).finish_non_exhaustive()

@@ -15,7 +15,7 @@ use crate::{
     error::{Error, Result},
     field::FriField,
     fold::inverse_of,
-    kernels::{self, CombineParams, DenominatorParams, QuotientParams, WORDS, groups},
+    kernels::{self, CombineParams, DenominatorParams, EvaluateParams, QuotientParams, WORDS, groups},
     points::Points,
 };
 
@@ -32,6 +32,9 @@ use crate::{
 /// the prime field for each of its elements. For each point, the differences z − x are inverted together (4 products
 /// an element), and another launch adds the quotients (2 products).
 ///
+/// Values at points outside are Lagrange's in barycentric form, p(z) = (z^n − 1) / n · Σ x·p(x) / (z − x) on a subgroup
+/// of n elements. A thread sums up every so many rows of a column, so that neighbours read neighbours.
+///
 /// Source: Ben-Sasson, Goldberg, Kopparty and Saraf, "DEEP-FRI: sampling outside the box improves soundness", ITCS
 /// 2020.
 pub struct Quotients<F: FriField> {
@@ -46,6 +49,7 @@ struct Shared<F: FriField> {
     points: Points<F::BasePrimeField>,
     combine: LazyKernel<CombineParams>,
     denominators: LazyKernel<DenominatorParams>,
+    evaluate: LazyKernel<EvaluateParams>,
     quotients: LazyKernel<QuotientParams>,
     ready: Ready,
 }
@@ -73,6 +77,7 @@ impl<F: FriField> Quotients<F> {
             points: Points::new(&queue, log_len, false)?,
             combine: LazyKernel::default(),
             denominators: LazyKernel::default(),
+            evaluate: LazyKernel::default(),
             quotients: LazyKernel::default(),
             ready: Ready::behind(&queue)?,
         };
@@ -85,7 +90,8 @@ impl<F: FriField> Quotients<F> {
         Self { queue: queue.clone(), vector: self.vector.on(queue), shared: Arc::clone(&self.shared) }
     }
 
-    /// Returns the bytes of device memory that a call takes for matrices of these heights, with its results.
+    /// Returns the bytes of device memory that [`Quotients::quotients`] takes for matrices of these heights, with its
+    /// results. [`Quotients::evaluate`] takes less, except for matrices of very few rows.
     pub fn required_bytes(heights: &[usize]) -> u64 {
         let bytes = Mont::<F>::BYTES as u64;
         let results: BTreeSet<usize> = heights.iter().copied().collect();
@@ -103,6 +109,7 @@ impl<F: FriField> Quotients<F> {
         let prepared = self.shared.device.prepare(&Self::kernels())?;
         self.combine_kernel()?;
         self.denominators_kernel()?;
+        self.evaluate_kernel()?;
         self.quotients_kernel()?;
         // Inverts nothing, and keeps the kernel.
         let mut nothing = self.shared.device.alloc::<Mont<F>>(0)?;
@@ -116,7 +123,8 @@ impl<F: FriField> Quotients<F> {
     #[doc(hidden)]
     pub fn kernels() -> Vec<KernelSpec> {
         let inverses = Vector::<F>::kernels().into_iter().filter(|spec| spec.name == "batch_inverse");
-        inverses.chain([kernels::combine::<F>(), kernels::denominators::<F>(), kernels::quotients::<F>()]).collect()
+        let own = [kernels::combine::<F>, kernels::denominators::<F>, kernels::evaluate::<F>, kernels::quotients::<F>];
+        inverses.chain(own.map(|spec| spec())).collect()
     }
 
     /// Adds up the quotients of matrices by powers of `alpha`, for each height, and returns the sums from the tallest
@@ -198,29 +206,119 @@ impl<F: FriField> Quotients<F> {
         Ok(sums.into_values().rev().map(|(sum, _)| sum).collect())
     }
 
+    /// Evaluates polynomials at points outside of their domain. The columns of `matrix` have their evaluations, on the
+    /// coset of `shift` in bit-reversed order. Their degrees are below the number of rows: of a longer codeword, the
+    /// first rows do. Returns the values of all columns for each point. Waits for them.
+    ///
+    /// # Errors
+    /// - [`Error::Height`] if the height is no power of two, and [`Error::TooLong`] if the plan is for less rows.
+    /// - [`Error::PointInDomain`] if a point is one of the domain.
+    /// - [`Error::Parameter`] if `shift` is 0.
+    /// - [`Error::Hash`] if the matrix has no columns, or no whole rows.
+    /// - [`Error::Device`] if the view is of another device, if there is no room, or if the device fails.
+    pub fn evaluate(
+        &self,
+        matrix: &Rows<'_, F::BasePrimeField>,
+        points: &[F],
+        shift: F::BasePrimeField,
+    ) -> Result<Vec<Vec<F>>> {
+        let (device, columns) = (&self.shared.device, matrix.columns());
+        self.queue.expect_device(device)?;
+        let unshift = inverse_of(shift)?;
+        let height = self.expect_matrix(0, matrix)?;
+        for (point, z) in points.iter().enumerate() {
+            expect_outside([0, point], z.mul_by_base_prime_field(&unshift), height)?;
+        }
+        if points.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.shared.ready.wait(&self.queue)?;
+        let secrecy = matrix.values().secrecy();
+        let kernel = self.evaluate_kernel()?;
+        let mut differences = device.alloc_with::<Mont<F>>(height, secrecy)?;
+        let mut inverses = device.alloc_with::<Mont<F>>(height, secrecy)?;
+        // Rows of a launch, and their parts of sums.
+        let most = (WORDS / (columns * F::BasePrimeField::LIMBS)).min(WORDS / F::LIMBS).min(height);
+        let params = |rows: usize, stripes: usize| EvaluateParams {
+            len: (stripes * columns) as u32,
+            columns: columns as u32,
+            rows: rows as u32,
+            stripes: stripes as u32,
+        };
+        let mut stripes = (SUMS / columns).clamp(1, most);
+        while stripes < most && !kernel.fits(&params(most, stripes)) {
+            stripes = most.min(2 * stripes);
+        }
+        kernel.expect_fits(&params(most, stripes))?;
+        let mut parts = Vec::new();
+        for z in points {
+            let z = z.mul_by_base_prime_field(&unshift);
+            self.differences(z, differences.as_view_mut())?;
+            self.vector.inverse(&differences, &mut inverses)?;
+            let z = self.queue.upload_with::<Mont<F>>(&[z], secrecy)?;
+            for first in (0..height).step_by(most) {
+                let rows = most.min(height - first);
+                let params = params(rows, stripes.min(rows));
+                let mut out = device.alloc_with::<Mont<F>>(params.len as usize, secrecy)?;
+                let args = &mut [
+                    Arg::read(&z),
+                    Arg::read(inverses.view(first..first + rows)?),
+                    Arg::read(matrix.values().view(first * columns..(first + rows) * columns)?),
+                    Arg::write(&mut out),
+                ];
+                // SAFETY: there are `rows` rows of `columns` elements, as many inverses, at most as many stripes, and a
+                // place for each sum.
+                unsafe { kernel.launch(&self.queue, groups(params.len as usize), &params, args)? };
+                parts.push(out);
+            }
+        }
+        let mut reads = parts.iter().map(|part| self.queue.download(part)).collect::<Result<Vec<_>, _>>()?.into_iter();
+        // p(x) = (x^n − 1) / n · Σ y·p(y) / (x − y) over the n elements y of a subgroup.
+        let scale = inverse_of(F::BasePrimeField::from(height as u64))?;
+        let mut found = Vec::with_capacity(points.len());
+        for z in points {
+            let mut values = vec![F::ZERO; columns];
+            for part in reads.by_ref().take(height.div_ceil(most)) {
+                for sums in part.wait()?.chunks_exact(columns) {
+                    values.iter_mut().zip(sums).for_each(|(value, sum)| *value += sum);
+                }
+            }
+            let vanishing = z.mul_by_base_prime_field(&unshift).pow([height as u64]) - F::ONE;
+            let factor = vanishing.mul_by_base_prime_field(&scale);
+            values.iter_mut().for_each(|value| *value *= factor);
+            found.push(values);
+        }
+        Ok(found)
+    }
+
     /// Checks a matrix and its points. Returns its height.
     fn expect(&self, index: usize, opened: &Opened<'_, F>, unshift: F::BasePrimeField) -> Result<usize> {
-        let (values, columns) = (opened.matrix.values(), opened.matrix.columns());
+        let height = self.expect_matrix(index, &opened.matrix)?;
+        for (point, (z, values)) in opened.points.iter().enumerate() {
+            let columns = opened.matrix.columns();
+            if values.len() != columns {
+                let what = "the values at a point";
+                return Err(Error::Proof { what, expected: columns, actual: values.len() });
+            }
+            expect_outside([index, point], z.mul_by_base_prime_field(&unshift), height)?;
+        }
+        Ok(height)
+    }
+
+    /// Checks matrix number `index`. Returns its height.
+    fn expect_matrix(&self, index: usize, matrix: &Rows<'_, F::BasePrimeField>) -> Result<usize> {
+        let (values, columns) = (matrix.values(), matrix.columns());
         if columns == 0 || !values.len().is_multiple_of(columns) {
             let elements = values.len();
             return Err(evariste_hash::Error::Columns { matrix: index, columns, elements }.into());
         }
         let height = values.len() / columns;
-        let log_height = self.shared.points.expect("a column of a matrix", height)?;
+        self.shared.points.expect("a column of a matrix", height)?;
         self.shared.device.expect_same("a matrix", values.device())?;
         if columns.saturating_mul(F::BasePrimeField::LIMBS) > WORDS {
             let device = self.shared.device.info().id;
             let (what, expected, actual) = ("row", WORDS as u64, columns as u64);
             return Err(evariste_backend::Error::TooLarge { what, device, expected, actual }.into());
-        }
-        for (point, (z, values)) in opened.points.iter().enumerate() {
-            if values.len() != columns {
-                let what = "the values at a point";
-                return Err(Error::Proof { what, expected: columns, actual: values.len() });
-            }
-            if z.mul_by_base_prime_field(&unshift).pow([1 << log_height]) == F::ONE {
-                return Err(Error::PointInDomain { matrix: index, point });
-            }
         }
         Ok(height)
     }
@@ -289,8 +387,23 @@ impl<F: FriField> Quotients<F> {
         Ok(self.shared.denominators.get(&self.shared.device, kernels::denominators::<F>)?)
     }
 
+    fn evaluate_kernel(&self) -> Result<&Kernel<EvaluateParams>> {
+        Ok(self.shared.evaluate.get(&self.shared.device, kernels::evaluate::<F>)?)
+    }
+
     fn quotients_kernel(&self) -> Result<&Kernel<QuotientParams>> {
         Ok(self.shared.quotients.get(&self.shared.device, kernels::quotients::<F>)?)
+    }
+}
+
+/// Sums that a launch of `fri_evaluate` makes, about: as many threads keep a large device busy, and the host adds them up.
+const SUMS: usize = 1 << 17;
+
+/// Refuses a point of the subgroup of `height` elements: number `point` of matrix number `matrix`.
+fn expect_outside<F: FriField>([matrix, point]: [usize; 2], z: F, height: usize) -> Result<()> {
+    match z.pow([height as u64]) == F::ONE {
+        true => Err(Error::PointInDomain { matrix, point }),
+        false => Ok(()),
     }
 }
 

@@ -127,6 +127,35 @@ fn quotients_are_those_of_the_definition() {
     }
 }
 
+#[test]
+fn values_are_those_of_the_polynomials() {
+    type F = BabyBear4;
+    let shift = BabyBear::GENERATOR;
+    // The last matrix has more elements than there are threads.
+    for (log_height, columns) in [(0, 3), (4, 1), (5, 40), (3, 20_000)] {
+        let points_of_domain = reference::points(log_height, shift);
+        let coefficients = random::<BabyBear>(columns << log_height);
+        let coefficients: Vec<&[BabyBear]> = coefficients.chunks(1 << log_height).collect();
+        let rows = points_of_domain.iter().flat_map(|x| coefficients.iter().map(|p| reference::evaluate(p, *x)));
+        let rows: Vec<BabyBear> = rows.collect();
+        let points = [random::<F>(3)[2], F::from(0u8)];
+        let lift = |p: &&[BabyBear]| p.iter().map(|x| F::from_base_prime_field(*x)).collect::<Vec<_>>();
+        let expected =
+            points.map(|z| coefficients.iter().map(|p| reference::evaluate(&lift(p), z)).collect::<Vec<_>>());
+        for device in devices() {
+            let plan = Quotients::<F>::new(&device, 6).unwrap();
+            let buffer = device.upload::<Mont<BabyBear>>(&rows).unwrap();
+            let matrix = Rows::new(&buffer, columns);
+            assert_eq!(plan.evaluate(&matrix, &points, shift).unwrap(), expected, "{}", device.info().name);
+            assert_eq!(plan.evaluate(&matrix, &[], shift), Ok(Vec::new()));
+            let inside = F::from_base_prime_field(points_of_domain[0]);
+            let refused = plan.evaluate(&matrix, &[points[0], inside], shift);
+            assert_eq!(refused, Err(Error::PointInDomain { matrix: 0, point: 1 }));
+            assert!(matches!(plan.evaluate(&matrix, &points, BabyBear::from(0)), Err(Error::Parameter { .. })));
+        }
+    }
+}
+
 /// A commit phase with inputs of three lengths, by the definition of folds, and queries.
 #[test]
 fn commit_phases_fold_to_the_final_polynomial() {

@@ -42,14 +42,16 @@ impl Tower {
     }
 }
 
-/// `Point`, `point_mul`, `point_load`, `f_by` and `f_lift` in CUDA.
+/// `Point`, `point_add`, `point_mul`, `point_load`, `f_by` and `f_lift` in CUDA.
 pub(crate) fn cuda<F: FriField>() -> String {
     let tower = Tower::of::<F>();
     let depth = tower.depth();
-    let (point, mul, load) = (&tower.names[depth], tower.function(depth, "mul"), tower.function(depth, "load"));
+    let (point, add, mul) = (&tower.names[depth], tower.function(depth, "add"), tower.function(depth, "mul"));
+    let load = tower.function(depth, "load");
     let inline = "__device__ __forceinline__";
     let mut text = format!(
         "typedef {point} Point;\n\
+         {inline} Point point_add(const Point& x, const Point& y) {{ return {add}(x, y); }}\n\
          {inline} Point point_mul(const Point& x, const Point& y) {{ return {mul}(x, y); }}\n\
          {inline} Point point_load(const Point* x) {{ return {load}(x); }}\n\
          {inline} {point} {}(const {point}& x, const Point& y) {{ return point_mul(x, y); }}\n\
@@ -79,9 +81,10 @@ pub(crate) fn cuda<F: FriField>() -> String {
 pub(crate) fn wgsl<F: FriField>() -> String {
     let tower = Tower::of::<F>();
     let depth = tower.depth();
-    let (point, mul) = (&tower.names[depth], tower.function(depth, "mul"));
+    let (point, add, mul) = (&tower.names[depth], tower.function(depth, "add"), tower.function(depth, "mul"));
     let mut text = format!(
-        "alias Point = {point};\nfn point_mul(x: Point, y: Point) -> Point {{ return {mul}(x, y); }}\n\
+        "alias Point = {point};\nfn point_add(x: Point, y: Point) -> Point {{ return {add}(x, y); }}\n\
+         fn point_mul(x: Point, y: Point) -> Point {{ return {mul}(x, y); }}\n\
          fn {}(x: Point, y: Point) -> Point {{ return point_mul(x, y); }}\n\
          fn {}(x: Point) -> Point {{ return x; }}\n",
         Tower::own(depth, "by"),

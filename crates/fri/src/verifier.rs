@@ -1,4 +1,5 @@
-use evariste_hash::{Dimensions, Opening, Poseidon2Parameters, TreeParameters, verify};
+use evariste_backend::Element;
+use evariste_hash::{Dimensions, Opening, TreeParameters, verify};
 
 use ark_ff::Field;
 
@@ -25,15 +26,15 @@ use crate::{
 /// - [`Error::Hash`] if a row is not that of its tree.
 /// - [`Error::OtherPolynomial`] if the values do not fold to the final polynomial's.
 #[expect(clippy::too_many_arguments, reason = "they are the protocol's: the statement, and a proof in its parts")]
-pub fn verify_query<F: FriField>(
-    parameters: &Poseidon2Parameters<F::BasePrimeField>,
+pub fn verify_query<F: FriField, P: TreeParameters<F::BasePrimeField>>(
+    parameters: &P,
     config: &FriConfig,
     shift: F::BasePrimeField,
-    rounds: &[(&[F::BasePrimeField], F)],
+    rounds: &[(&[Digest<F, P>], F)],
     final_polynomial: &[F],
     index: usize,
     inputs: &[(u32, F)],
-    steps: &[QueryStep<F>],
+    steps: &[QueryStep<F, Digest<F, P>>],
 ) -> Result<()> {
     config.expect()?;
     crate::fold::inverse_of(shift)?;
@@ -78,6 +79,9 @@ pub fn verify_query<F: FriField>(
         false => Err(Error::OtherPolynomial { index }),
     }
 }
+
+/// What digests consist of.
+type Digest<F, P> = <<P as TreeParameters<<F as Field>::BasePrimeField>>::Node as Element>::Host;
 
 /// Refuses lengths of inputs that no commit phase takes.
 fn expect_lens<F: FriField>(log_lens: &[u32], config: &FriConfig) -> Result<()> {

@@ -1,27 +1,31 @@
-//! Proves Fibonacci sequences side by side with Plonky3, once with its own types and once on a device, and compares the
-//! proofs and the times.
+//! Proves Fibonacci sequences side by side: with Plonky3's own types, with transforms and trees on a device, and with the
+//! commitment scheme that stays there. Compares the proofs and the times.
 //!
 //! `cargo run --release -p evariste-plonky3 --example fibonacci -- 16 64` proves 2^16 steps of 64 sequences, on the
 //! device that `EVARISTE_DEVICE` names or else the best one. Plonky3 has vector code only where this program is built
 //! for it, as with `RUSTFLAGS=-Ctarget-cpu=native`.
 
-use std::time::{Duration, Instant};
+use std::{
+    fmt::Debug,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Result, ensure};
 use evariste_backend::Device;
 use evariste_hash::Poseidon2Parameters;
-use evariste_plonky3::{DeviceDft, DeviceMmcs};
+use evariste_plonky3::{DeviceDft, DeviceFriPcs, DeviceMmcs};
 use p3_air::{Air, AirBuilder, BaseAir, WindowAccess};
 use p3_baby_bear::{BabyBear, Poseidon2BabyBear, default_babybear_poseidon2_16};
 use p3_challenger::DuplexChallenger;
-use p3_commit::{ExtensionMmcs, Mmcs};
-use p3_dft::{Radix2DitParallel, TwoAdicSubgroupDft};
+use p3_commit::ExtensionMmcs;
+use p3_dft::Radix2DitParallel;
 use p3_field::{Field, PrimeCharacteristicRing, extension::BinomialExtensionField};
 use p3_fri::{FriParameters, TwoAdicFriPcs};
 use p3_matrix::dense::RowMajorMatrix;
 use p3_merkle_tree::MerkleTreeMmcs;
 use p3_symmetric::{PaddingFreeSponge, TruncatedPermutation};
 use p3_uni_stark::{Proof, StarkConfig, prove, verify};
+use serde::Serialize;
 
 type Permutation = Poseidon2BabyBear<16>;
 type Hash = PaddingFreeSponge<Permutation, 16, 8, 8>;
@@ -31,21 +35,17 @@ type HostMmcs = MerkleTreeMmcs<Packing, Packing, Hash, Compression, 2, 8>;
 
 type Challenge = BinomialExtensionField<BabyBear, 4>;
 type Challenger = DuplexChallenger<BabyBear, Permutation, 16, 8>;
-type Pcs<Dft, ValMmcs> = TwoAdicFriPcs<BabyBear, Dft, ValMmcs, ExtensionMmcs<BabyBear, Challenge, ValMmcs>>;
-type Config<Dft, ValMmcs> = StarkConfig<Pcs<Dft, ValMmcs>, Challenge, Challenger>;
+type HostPcs<Dft, ValMmcs> = TwoAdicFriPcs<BabyBear, Dft, ValMmcs, ExtensionMmcs<BabyBear, Challenge, ValMmcs>>;
+type Config<Pcs> = StarkConfig<Pcs, Challenge, Challenger>;
+type HostConfig = Config<HostPcs<Radix2DitParallel<BabyBear>, HostMmcs>>;
 
-fn config<Dft: Clone, ValMmcs: Mmcs<BabyBear>>(dft: Dft, mmcs: ValMmcs) -> Config<Dft, ValMmcs> {
-    let parameters = FriParameters {
-        log_blowup: 1,
-        log_final_poly_len: 0,
-        max_log_arity: 1,
-        num_queries: 100,
-        batch_proof_of_work_bits: 0,
-        commit_proof_of_work_bits: 0,
-        query_proof_of_work_bits: 16,
-        mmcs: ExtensionMmcs::new(mmcs.clone()),
-    };
-    StarkConfig::new(Pcs::new(dft, mmcs, parameters), Challenger::new(default_babybear_poseidon2_16()))
+/// Without proofs of work: Plonky3 takes any solution that one of its threads finds first, and proofs would differ.
+fn fri<M>(mmcs: M) -> FriParameters<M> {
+    FriParameters { query_proof_of_work_bits: 0, ..FriParameters::new_benchmark(mmcs) }
+}
+
+fn config<Pcs: Clone>(pcs: Pcs) -> Config<Pcs> {
+    Config::new(pcs, Challenger::new(default_babybear_poseidon2_16()))
 }
 
 /// Rows of pairs (a, b), each followed by (b, a + b). The first row is public.
@@ -92,26 +92,18 @@ fn trace(log_rows: u32, sequences: usize) -> RowMajorMatrix<BabyBear> {
 }
 
 /// A proof, as text, and the time that it took the second time.
-fn proved<Dft, ValMmcs>(
-    config: &Config<Dft, ValMmcs>,
-    air: &Sequences,
+fn proved<T: Serialize, E: Debug>(
     trace: &RowMajorMatrix<BabyBear>,
-    public: &[BabyBear],
-) -> Result<(String, Duration)>
-where
-    Dft: TwoAdicSubgroupDft<BabyBear> + Sync,
-    ValMmcs: Mmcs<BabyBear, ProverData<RowMajorMatrix<BabyBear>>: Sync, MultiProof: Sync, Error: Sync> + Sync,
-    Challenger: p3_challenger::CanObserve<ValMmcs::Commitment>,
-{
-    let mut timed = Duration::MAX;
-    let mut proof = String::new();
+    prove: impl Fn(RowMajorMatrix<BabyBear>) -> Result<T, E>,
+) -> Result<(String, Duration)> {
+    let (mut proof, mut timed) = (None, Duration::MAX);
     for _ in 0..2 {
+        let trace = trace.clone();
         let start = Instant::now();
-        let made = prove(config, air, trace.clone(), public).map_err(|error| anyhow::anyhow!("{error:?}"))?;
+        proof = Some(prove(trace).map_err(|error| anyhow::anyhow!("{error:?}"))?);
         timed = start.elapsed();
-        proof = serde_json::to_string(&made)?;
     }
-    Ok((proof, timed))
+    Ok((serde_json::to_string(&proof)?, timed))
 }
 
 fn main() -> Result<()> {
@@ -124,18 +116,26 @@ fn main() -> Result<()> {
 
     let permutation = default_babybear_poseidon2_16();
     let mmcs = HostMmcs::new(Hash::new(permutation.clone()), Compression::new(permutation.clone()), 0);
-    let host = config(Radix2DitParallel::<BabyBear>::default(), mmcs);
-    let (expected, before) = proved(&host, &air, &trace, &public)?;
+    let parameters = fri(ExtensionMmcs::new(mmcs.clone()));
+    let host: HostConfig = config(HostPcs::new(Radix2DitParallel::default(), mmcs, parameters));
+    let (expected, before) = proved(&trace, |trace| prove(&host, &air, trace, &public))?;
     println!("Plonky3's types: {before:.2?}");
 
     let device = Device::best()?;
+    let (id, name) = (device.info().id, &device.info().name);
     let mmcs = DeviceMmcs::<BabyBear, _, 16, 8, 8>::new(&device, permutation, Poseidon2Parameters::plonky3(16)?, 0)?;
-    let ours = config(DeviceDft::<BabyBear>::new(&device), mmcs);
-    let (proof, after) = proved(&ours, &air, &trace, &public)?;
-    println!("on {}, {}: {after:.2?}", device.info().id, device.info().name);
-
+    let parameters = fri(ExtensionMmcs::new(mmcs.clone()));
+    let adapters = config(HostPcs::new(DeviceDft::<BabyBear>::new(&device), mmcs.clone(), parameters));
+    let (proof, after) = proved(&trace, |trace| prove(&adapters, &air, trace, &public))?;
+    println!("transforms and trees on {id}, {name}: {after:.2?}");
     ensure!(proof == expected, "the proofs differ");
-    let proof: Proof<Config<Radix2DitParallel<BabyBear>, HostMmcs>> = serde_json::from_str(&proof)?;
+
+    let resident = config(DeviceFriPcs::new(mmcs.clone(), fri(mmcs))?);
+    let (proof, after) = proved(&trace, |trace| prove(&resident, &air, trace, &public))?;
+    println!("all commitments on {id}, {name}: {after:.2?}");
+    ensure!(proof == expected, "the proofs differ");
+
+    let proof: Proof<HostConfig> = serde_json::from_str(&proof)?;
     verify(&host, &air, &proof, &public).map_err(|error| anyhow::anyhow!("{error:?}"))?;
     println!("the proofs are the same, and Plonky3's verifier accepts them");
     Ok(())

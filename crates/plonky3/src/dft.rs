@@ -83,6 +83,16 @@ impl<P: DeviceValue> DeviceDft<P> {
 
     /// Extends columns to a coset, in bit-reversed order.
     fn extended(&self, mat: &RowMajorMatrix<P>, added_bits: usize, shift: P) -> Result<RowMajorMatrix<P>> {
+        self.read(&self.extended_there(mat, added_bits, shift)?, mat.width())
+    }
+
+    /// The same, left on the device.
+    pub(crate) fn extended_there(
+        &self,
+        mat: &RowMajorMatrix<P>,
+        added_bits: usize,
+        shift: P,
+    ) -> Result<Buffer<Values<P>>> {
         let (log_n, added) = (log_height(mat)?, u32::try_from(added_bits).unwrap_or(u32::MAX));
         let key = format!("{log_n}+{added}");
         let plan: Arc<LowDegreeExtension<P::Device>> =
@@ -93,8 +103,7 @@ impl<P: DeviceValue> DeviceDft<P> {
         let mut out = self.device.alloc::<Values<P>>(values.len().saturating_mul(1 << added))?;
         let (from, to) = (values.as_view().flattened(), out.as_view_mut().flattened());
         plan.extend_into(from, to_device(shift), Order::BitReversed, to)?;
-        drop(values);
-        self.read(&out, mat.width())
+        Ok(out)
     }
 
     fn read(&self, buffer: &Buffer<Values<P>>, width: usize) -> Result<RowMajorMatrix<P>> {

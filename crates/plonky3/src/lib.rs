@@ -2,10 +2,12 @@
 
 mod dft;
 mod mmcs;
+mod pcs;
 mod value;
 
 pub use dft::DeviceDft;
-pub use mmcs::{DeviceMmcs, Error, ProverData};
+pub use mmcs::{DeviceByteMmcs, DeviceMmcs, DeviceTreeMmcs, DeviceTrees, Digests, Error, HostMmcs, ProverData};
+pub use pcs::{DeviceFriPcs, DevicePcsData, ProverError};
 pub use value::{DeviceValue, Values};
 
 #[cfg(test)]

@@ -1,17 +1,23 @@
-use std::{array, fmt, sync::Arc};
+use std::{array, fmt, marker::PhantomData, sync::Arc};
 
-use evariste_backend::{Device, Element, Transfer, author::decode, parallel};
-use evariste_hash::{Merkle, Poseidon2, Poseidon2Parameters, Rows, layer_start, reference};
+use evariste_backend::{Device, Element, Transfer, View, author::decode, parallel};
+use evariste_hash::{
+    HashFunction, Merkle, Poseidon2, Poseidon2Parameters, Rows, Serialization, SerializingHash, TreeHash, layer_start,
+    reference,
+};
 use p3_commit::{BatchOpening, BatchOpeningRef, Mmcs};
-use p3_field::{Field, PackedValue};
+use p3_field::Field;
 use p3_matrix::{Dimensions, Matrix};
-use p3_merkle_tree::{MerkleCap, MerkleTree, MerkleTreeError, MerkleTreeMmcs, PrunedMerklePaths};
-use p3_symmetric::{CryptographicPermutation, PaddingFreeSponge, TruncatedPermutation};
+use p3_merkle_tree::{MerkleCap, MerkleTreeError, MerkleTreeMmcs, PrunedMerklePaths};
+use p3_symmetric::{
+    CompressionFunctionFromHasher, CryptographicHasher, CryptographicPermutation, PaddingFreeSponge, SerializingHasher,
+    TruncatedPermutation,
+};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     dft::MIN_ELEMENTS,
-    value::{DeviceValue, Values, to_device},
+    value::{DeviceValue, Values, from_device, to_device},
 };
 
 /// The errors of making a commitment scheme.
@@ -29,13 +35,32 @@ pub enum Error {
     /// The parameters are of another permutation.
     #[error("the parameters are of another permutation")]
     OtherPermutation,
+    /// The hash function of Plonky3 is another one than that for the device.
+    #[error("the hash function is not {expected}")]
+    OtherHash {
+        /// That for the device.
+        expected: HashFunction,
+    },
+    /// A parameter of FRI is none that the device has.
+    #[error("{what} must be {expected}, got {actual}")]
+    Parameter {
+        /// The parameter.
+        what: &'static str,
+        /// What it may be.
+        expected: &'static str,
+        /// What was given.
+        actual: usize,
+    },
     /// The device has no memory for the constants, or failed.
     #[error(transparent)]
     Hash(#[from] evariste_hash::Error),
+    /// FRI refuses its parameters, or the device has no memory for its points, or failed.
+    #[error(transparent)]
+    Fri(#[from] evariste_fri::Error),
 }
 
-/// The commitment scheme of Plonky3 that this one computes.
-type Host<P, Perm, const WIDTH: usize, const RATE: usize, const DIGEST: usize> = MerkleTreeMmcs<
+/// Plonky3's commitment scheme over Poseidon2.
+type Sponges<P, Perm, const WIDTH: usize, const RATE: usize, const DIGEST: usize> = MerkleTreeMmcs<
     <P as Field>::Packing,
     <P as Field>::Packing,
     PaddingFreeSponge<Perm, WIDTH, RATE, DIGEST>,
@@ -44,40 +69,94 @@ type Host<P, Perm, const WIDTH: usize, const RATE: usize, const DIGEST: usize> =
     DIGEST,
 >;
 
+/// Plonky3's commitment scheme over a hash function of bytes.
+type Bytes<P, H> = MerkleTreeMmcs<P, u8, SerializingHasher<H>, CompressionFunctionFromHasher<H, 2, BYTES>, 2, BYTES>;
+
+/// The bytes of a digest.
+const BYTES: usize = 32;
+
 /// Plonky3's [`MerkleTreeMmcs`] with Poseidon2 over a device of Evariste: [`PaddingFreeSponge`] for rows and
-/// [`TruncatedPermutation`] for nodes. Commitments, openings and proofs are the same, byte for byte.
+/// [`TruncatedPermutation`] for nodes.
+pub type DeviceMmcs<P, Perm, const WIDTH: usize, const RATE: usize, const DIGEST: usize> =
+    DeviceTreeMmcs<P, P, Poseidon2<<P as DeviceValue>::Device>, Sponges<P, Perm, WIDTH, RATE, DIGEST>, DIGEST>;
+
+/// Plonky3's [`MerkleTreeMmcs`] with a hash function of bytes over a device of Evariste: [`SerializingHasher`] for rows
+/// and [`CompressionFunctionFromHasher`] for nodes.
+pub type DeviceByteMmcs<P, H> = DeviceTreeMmcs<P, u8, SerializingHash<<P as DeviceValue>::Device>, Bytes<P, H>, BYTES>;
+
+/// Plonky3's [`MerkleTreeMmcs`] over a device of Evariste: [`DeviceMmcs`] or [`DeviceByteMmcs`]. Commitments, openings
+/// and proofs are the same, byte for byte. A digest is `DIGEST` elements of `W`.
 ///
-/// The device hashes matrices of 2^14 elements or more ([`DeviceMmcs::min_elements`]), with heights that are powers of
-/// two. Plonky3 does the rest, and what the device refuses or fails to do: the trait has no errors, so that the log has
-/// a warning then. It verifies, too: as released, it does not bind rows of matrices that are shorter than the cap.
+/// The device hashes matrices of 2^14 elements or more ([`DeviceTreeMmcs::min_elements`]), with heights that are powers
+/// of two. Plonky3 does the rest, and what the device refuses or fails to do: the trait has no errors, so that the log
+/// has a warning then. It verifies, too: as released, it does not bind rows of matrices that are shorter than the cap.
 /// Memory for matrices is public: it is not zeroed.
 ///
-/// Nodes come back with the commitment, so that openings need no device.
-pub struct DeviceMmcs<P: DeviceValue, Perm, const WIDTH: usize, const RATE: usize, const DIGEST: usize> {
-    merkle: Arc<Merkle<P::Device>>,
-    host: Host<P, Perm, WIDTH, RATE, DIGEST>,
+/// Nodes come back with the commitment, so that openings need no device. [`DeviceFriPcs`](crate::DeviceFriPcs) keeps
+/// them there.
+pub struct DeviceTreeMmcs<P: DeviceValue, W, H: TreeHash<P::Device>, Host, const DIGEST: usize> {
+    merkle: Arc<Merkle<P::Device, H>>,
+    host: Host,
+    cap_height: usize,
     min_elements: usize,
+    digest: PhantomData<fn() -> W>,
 }
 
-/// What a commitment leaves with the prover: the matrices and their tree.
-pub struct ProverData<P, M, const DIGEST: usize>(Kind<P, M, DIGEST>);
+/// What a commitment leaves with the prover: the matrices `M` and their tree, which is `Host` if Plonky3 has built it.
+pub struct ProverData<Host, M, W, const DIGEST: usize>(Kind<Host, M, W, DIGEST>);
 
-enum Kind<P, M, const DIGEST: usize> {
-    Host(MerkleTree<P, P, M, 2, DIGEST>),
+enum Kind<Host, M, W, const DIGEST: usize> {
+    Host(Host),
     /// With the nodes from the leaves to the root.
     Device {
         matrices: Vec<M>,
-        nodes: Vec<P>,
+        nodes: Vec<[W; DIGEST]>,
     },
 }
 
-impl<P, M, const DIGEST: usize> fmt::Debug for ProverData<P, M, DIGEST> {
+impl<Host, M, W, const DIGEST: usize> fmt::Debug for ProverData<Host, M, W, DIGEST> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nodes = match &self.0 {
             Kind::Host(_) => None,
-            Kind::Device { nodes, .. } => Some(nodes.len() / DIGEST),
+            Kind::Device { nodes, .. } => Some(nodes.len()),
         };
         f.debug_struct("ProverData").field("nodes", &nodes).finish_non_exhaustive()
+    }
+}
+
+/// Hashes of trees whose digests are `DIGEST` elements of `W` in Plonky3.
+pub trait Digests<P: DeviceValue, W, const DIGEST: usize>: TreeHash<P::Device> {
+    /// Returns digests that came from a device.
+    #[doc(hidden)]
+    fn digests(nodes: &[<Self::Node as Element>::Host]) -> Vec<[W; DIGEST]>;
+
+    /// Reads all nodes of a tree.
+    #[doc(hidden)]
+    fn read(&self, nodes: View<'_, Self::Node>) -> evariste_backend::Result<Vec<[W; DIGEST]>>;
+}
+
+impl<P: DeviceValue, const DIGEST: usize> Digests<P, P, DIGEST> for Poseidon2<P::Device> {
+    fn digests(nodes: &[P::Device]) -> Vec<[P; DIGEST]> {
+        nodes.as_chunks().0.iter().map(|digest: &[P::Device; DIGEST]| digest.map(from_device)).collect()
+    }
+
+    fn read(&self, nodes: View<'_, Self::Node>) -> evariste_backend::Result<Vec<[P; DIGEST]>> {
+        let queue = self.queue();
+        let staging = queue.device().host_buffer(nodes.bytes() as usize, Transfer::Download, Default::default())?;
+        let staging = queue.read_pinned(nodes, staging)?.wait()?;
+        let mut digests = vec![[P::ZERO; DIGEST]; nodes.len() / DIGEST];
+        decode::<Values<P>>(&staging, digests.as_flattened_mut())?;
+        Ok(digests)
+    }
+}
+
+impl<P: DeviceValue> Digests<P, u8, BYTES> for SerializingHash<P::Device> {
+    fn digests(nodes: &[[u8; BYTES]]) -> Vec<[u8; BYTES]> {
+        nodes.to_vec()
+    }
+
+    fn read(&self, nodes: View<'_, Self::Node>) -> evariste_backend::Result<Vec<[u8; BYTES]>> {
+        self.hash().queue().read(nodes)
     }
 }
 
@@ -110,17 +189,38 @@ where
             return Err(Error::OtherPermutation);
         }
         let (hash, compression) = (PaddingFreeSponge::new(permutation.clone()), TruncatedPermutation::new(permutation));
-        Ok(Self {
-            merkle: Merkle::new(Poseidon2::new(device, parameters)?).into(),
-            host: MerkleTreeMmcs::new(hash, compression, cap_height),
-            min_elements: MIN_ELEMENTS,
-        })
+        let host = MerkleTreeMmcs::new(hash, compression, cap_height);
+        Ok(Self::over(Poseidon2::new(device, parameters)?, host, cap_height))
     }
 }
 
-impl<P: DeviceValue, Perm, const WIDTH: usize, const RATE: usize, const DIGEST: usize>
-    DeviceMmcs<P, Perm, WIDTH, RATE, DIGEST>
-{
+impl<P: DeviceValue, H: CryptographicHasher<u8, [u8; BYTES]> + Clone> DeviceByteMmcs<P, H> {
+    /// Makes the scheme for a device, with a hash of Plonky3 and the same function for the device. Commitments are caps
+    /// of 2^`cap_height` digests.
+    ///
+    /// # Errors
+    /// - [`Error::OtherHash`] if the functions differ.
+    /// - [`Error::Hash`] if the device has no memory, or fails.
+    pub fn new(device: &Device, hash: H, function: HashFunction, cap_height: usize) -> Result<Self, Error> {
+        let serialization = Serialization::plonky3::<P::Device>(function);
+        let row: Vec<P> = (1..100).map(P::from_u64).collect();
+        let there = serialization.bytes(&row.iter().copied().map(to_device).collect::<Vec<_>>());
+        let hasher = SerializingHasher::new(hash.clone());
+        let digest: [u8; BYTES] = hasher.hash_iter(row);
+        if digest != function.digest(&there) {
+            return Err(Error::OtherHash { expected: function });
+        }
+        let host = MerkleTreeMmcs::new(hasher, CompressionFunctionFromHasher::new(hash), cap_height);
+        Ok(Self::over(SerializingHash::new(device, serialization)?, host, cap_height))
+    }
+}
+
+impl<P: DeviceValue, W, H: TreeHash<P::Device>, Host, const DIGEST: usize> DeviceTreeMmcs<P, W, H, Host, DIGEST> {
+    fn over(hash: H, host: Host, cap_height: usize) -> Self {
+        let (merkle, digest) = (Arc::new(Merkle::new(hash)), PhantomData);
+        Self { merkle, host, cap_height, min_elements: MIN_ELEMENTS, digest }
+    }
+
     /// Sets the elements of all matrices from which on the device hashes them.
     #[must_use]
     pub fn min_elements(mut self, count: usize) -> Self {
@@ -130,12 +230,15 @@ impl<P: DeviceValue, Perm, const WIDTH: usize, const RATE: usize, const DIGEST: 
 
     /// Returns the device.
     pub fn device(&self) -> &Device {
-        self.merkle.poseidon2().queue().device()
+        self.merkle.hash().tree_queue().device()
     }
 
     /// Builds the tree on the device, and reads its nodes.
-    fn nodes<M: Matrix<P>>(&self, matrices: &[M]) -> Result<Vec<P>, evariste_hash::Error> {
-        let queue = self.merkle.poseidon2().queue();
+    fn nodes<M: Matrix<P>>(&self, matrices: &[M]) -> Result<Vec<[W; DIGEST]>, evariste_hash::Error>
+    where
+        H: Digests<P, W, DIGEST>,
+    {
+        let queue = self.merkle.hash().tree_queue();
         let device = queue.device();
         let mut buffers = Vec::with_capacity(matrices.len());
         for matrix in matrices {
@@ -156,33 +259,30 @@ impl<P: DeviceValue, Perm, const WIDTH: usize, const RATE: usize, const DIGEST: 
         let views: Vec<_> =
             views.map(|(buffer, matrix)| Rows::new(buffer.as_view().flattened(), matrix.width())).collect();
         let tree = self.merkle.commit(&views)?;
-        let staging = device.host_buffer(tree.nodes().bytes() as usize, Transfer::Download, Default::default())?;
-        let staging = queue.read_pinned(tree.nodes(), staging)?.wait()?;
-        let mut nodes = vec![P::ZERO; tree.nodes().len()];
-        decode::<Values<P>>(&staging, &mut nodes)?;
-        Ok(nodes)
+        Ok(self.merkle.hash().read(tree.nodes())?)
     }
 }
 
 /// Bytes of rows that a thread copies at a time.
 const CHUNK_BYTES: usize = 1 << 16;
 
-impl<P: DeviceValue, Perm: Clone, const WIDTH: usize, const RATE: usize, const DIGEST: usize> Clone
-    for DeviceMmcs<P, Perm, WIDTH, RATE, DIGEST>
+impl<P: DeviceValue, W, H: TreeHash<P::Device>, Host: Clone, const DIGEST: usize> Clone
+    for DeviceTreeMmcs<P, W, H, Host, DIGEST>
 {
     fn clone(&self) -> Self {
-        let Self { merkle, host, min_elements } = self;
-        Self { merkle: Arc::clone(merkle), host: host.clone(), min_elements: *min_elements }
+        let Self { merkle, host, cap_height, min_elements, digest } = self;
+        let (merkle, host) = (Arc::clone(merkle), host.clone());
+        Self { merkle, host, cap_height: *cap_height, min_elements: *min_elements, digest: *digest }
     }
 }
 
-impl<P: DeviceValue, Perm, const WIDTH: usize, const RATE: usize, const DIGEST: usize> fmt::Debug
-    for DeviceMmcs<P, Perm, WIDTH, RATE, DIGEST>
+impl<P: DeviceValue, W, H: TreeHash<P::Device>, Host, const DIGEST: usize> fmt::Debug
+    for DeviceTreeMmcs<P, W, H, Host, DIGEST>
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeviceMmcs")
+        f.debug_struct("DeviceTreeMmcs")
             .field("device", self.device())
-            .field("cap_height", &self.host.cap_height())
+            .field("cap_height", &self.cap_height)
             .field("min_elements", &self.min_elements)
             .finish_non_exhaustive()
     }
@@ -195,18 +295,37 @@ fn rows<P: DeviceValue, M: Matrix<P>>(matrices: &[M], height: usize, index: usiz
     matrices.iter().map(row).collect()
 }
 
-impl<P, Perm, const WIDTH: usize, const RATE: usize, const DIGEST: usize> Mmcs<P>
-    for DeviceMmcs<P, Perm, WIDTH, RATE, DIGEST>
+/// The paths from leaves to the cap without what the others tell: layer by layer, from left to right, the siblings of
+/// opened nodes that are not opened themselves. `sibling` is that of a node of a layer, given with its place among
+/// `leaves` that leads there.
+fn pruned<T>(leaves: &[usize], layers: u32, sibling: impl Fn(u32, usize, usize) -> T) -> Vec<T> {
+    let mut known: Vec<(usize, usize)> =
+        leaves.iter().copied().enumerate().map(|(place, leaf)| (leaf, place)).collect();
+    known.sort_unstable();
+    known.dedup_by_key(|(node, _)| *node);
+    let mut siblings = Vec::new();
+    for layer in 0..layers {
+        let is_known = |node: usize| known.binary_search_by_key(&node, |(node, _)| *node).is_ok();
+        let missing = known.iter().filter(|(node, _)| !is_known(node ^ 1));
+        siblings.extend(missing.map(|(node, place)| sibling(layer, *node, *place)));
+        known.iter_mut().for_each(|(node, _)| *node >>= 1);
+        known.dedup_by_key(|(node, _)| *node);
+    }
+    siblings
+}
+
+impl<P, W, H, Host, const DIGEST: usize> Mmcs<P> for DeviceTreeMmcs<P, W, H, Host, DIGEST>
 where
-    P: DeviceValue + Eq,
-    P::Packing: PackedValue<Value = P>,
-    Perm: CryptographicPermutation<[P; WIDTH]> + CryptographicPermutation<[P::Packing; WIDTH]> + Clone + Sync,
-    [P; DIGEST]: Serialize + DeserializeOwned,
+    P: DeviceValue,
+    W: Copy,
+    H: Digests<P, W, DIGEST>,
+    Host: HostMmcs<P, W, DIGEST>,
+    [W; DIGEST]: Serialize + DeserializeOwned,
 {
-    type ProverData<M> = ProverData<P, M, DIGEST>;
-    type Commitment = MerkleCap<P, [P; DIGEST]>;
-    type Proof = Vec<[P; DIGEST]>;
-    type MultiProof = PrunedMerklePaths<P, DIGEST>;
+    type ProverData<M> = ProverData<Host::ProverData<M>, M, W, DIGEST>;
+    type Commitment = MerkleCap<P, [W; DIGEST]>;
+    type Proof = Vec<[W; DIGEST]>;
+    type MultiProof = PrunedMerklePaths<W, DIGEST>;
     type Error = MerkleTreeError;
 
     fn commit<M: Matrix<P>>(&self, inputs: Vec<M>) -> (Self::Commitment, Self::ProverData<M>) {
@@ -215,11 +334,10 @@ where
         if elements >= self.min_elements.max(1) && inputs.iter().all(fits) {
             match self.nodes(&inputs) {
                 Ok(nodes) => {
-                    let digests: &[[P; DIGEST]] = nodes.as_chunks().0;
-                    let len = digests.len().div_ceil(2).min(1 << self.host.cap_height().min(63));
+                    let len = nodes.len().div_ceil(2).min(1 << self.cap_height.min(63));
                     // The layer of so many nodes, of which those above have one less.
-                    let end = digests.len() + 1 - len;
-                    let cap = MerkleCap::new(digests[end - len..end].to_vec());
+                    let end = nodes.len() + 1 - len;
+                    let cap = MerkleCap::new(nodes[end - len..end].to_vec());
                     return (cap, ProverData(Kind::Device { matrices: inputs, nodes }));
                 }
                 Err(error) => {
@@ -235,9 +353,8 @@ where
         let (rows, path) = match &data.0 {
             Kind::Host(tree) => self.host.open_batch(index, tree).unpack(),
             Kind::Device { matrices, nodes } => {
-                let nodes: &[[P; DIGEST]] = nodes.as_chunks().0;
                 let height = nodes.len().div_ceil(2);
-                let layers = height.ilog2().saturating_sub(self.host.cap_height() as u32);
+                let layers = height.ilog2().saturating_sub(self.cap_height as u32);
                 let sibling = |layer| nodes[layer_start(height, layer) + ((index >> layer) ^ 1)];
                 (rows(matrices, height, index), (0..layers).map(sibling).collect())
             }
@@ -272,21 +389,10 @@ where
             Kind::Host(tree) => return self.host.open_multi_batch(indices, tree),
             Kind::Device { matrices, nodes } => (matrices, nodes),
         };
-        let nodes: &[[P; DIGEST]] = nodes.as_chunks().0;
         let height = nodes.len().div_ceil(2);
         let opened = indices.iter().map(|index| rows(matrices, height, *index)).collect();
-        // Layer by layer, from left to right, the siblings of opened nodes that are not opened themselves.
-        let mut known = indices.to_vec();
-        known.sort_unstable();
-        known.dedup();
-        let mut sibling_hashes = Vec::new();
-        for layer in 0..height.ilog2().saturating_sub(self.host.cap_height() as u32) {
-            let layer = &nodes[layer_start(height, layer)..];
-            let missing = known.iter().map(|node| node ^ 1).filter(|node| known.binary_search(node).is_err());
-            sibling_hashes.extend(missing.map(|node| layer[node]));
-            known.iter_mut().for_each(|node| *node >>= 1);
-            known.dedup();
-        }
+        let layers = height.ilog2().saturating_sub(self.cap_height as u32);
+        let sibling_hashes = pruned(indices, layers, |layer, node, _| nodes[layer_start(height, layer) + (node ^ 1)]);
         (opened, PrunedMerklePaths { sibling_hashes })
     }
 
@@ -299,5 +405,99 @@ where
         proof: &Self::MultiProof,
     ) -> Result<(), Self::Error> {
         self.host.verify_multi_batch(commit, dimensions, indices, opened, proof)
+    }
+}
+
+/// A commitment scheme of Plonky3 whose digests are `DIGEST` elements of `W`. Every one is.
+pub trait HostMmcs<P: DeviceValue, W, const DIGEST: usize>:
+    Mmcs<
+        P,
+        Commitment = MerkleCap<P, [W; DIGEST]>,
+        Proof = Vec<[W; DIGEST]>,
+        MultiProof = PrunedMerklePaths<W, DIGEST>,
+        Error = MerkleTreeError,
+    >
+{
+}
+
+impl<P: DeviceValue, W, T, const DIGEST: usize> HostMmcs<P, W, DIGEST> for T where
+    T: Mmcs<
+            P,
+            Commitment = MerkleCap<P, [W; DIGEST]>,
+            Proof = Vec<[W; DIGEST]>,
+            MultiProof = PrunedMerklePaths<W, DIGEST>,
+            Error = MerkleTreeError,
+        >
+{
+}
+
+/// What a device's digests consist of.
+pub(crate) type Part<P, M> = <Node<P, M> as Element>::Host;
+
+/// The element of a buffer of digests.
+pub(crate) type Node<P, M> = <<M as DeviceTrees<P>>::Hash as TreeHash<<P as DeviceValue>::Device>>::Node;
+
+/// A commitment scheme whose trees a device builds: [`DeviceMmcs`] or [`DeviceByteMmcs`]. There are no others.
+pub trait DeviceTrees<P: DeviceValue>: Mmcs<P, MultiProof: Sync, Error: Sync> + Clone + sealed::Sealed {
+    /// The hash.
+    type Hash: TreeHash<P::Device>;
+
+    /// Returns the trees' plan.
+    fn merkle(&self) -> &Merkle<P::Device, Self::Hash>;
+
+    /// Returns log₂ of the digests of a commitment.
+    fn cap_height(&self) -> usize;
+
+    /// Returns the elements of all matrices from which on the device hashes them.
+    fn least_elements(&self) -> usize;
+
+    /// Makes a commitment of a cap.
+    #[doc(hidden)]
+    fn commitment(cap: &[Part<P, Self>]) -> Self::Commitment;
+
+    /// Makes one proof of the paths of rows.
+    #[doc(hidden)]
+    fn multi_proof(rows: &[usize], paths: &[&[Part<P, Self>]]) -> Self::MultiProof;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+impl<P: DeviceValue, W, H: TreeHash<P::Device>, Host, const DIGEST: usize> sealed::Sealed
+    for DeviceTreeMmcs<P, W, H, Host, DIGEST>
+{
+}
+
+impl<P, W, H, Host, const DIGEST: usize> DeviceTrees<P> for DeviceTreeMmcs<P, W, H, Host, DIGEST>
+where
+    P: DeviceValue,
+    W: Copy + Sync,
+    H: Digests<P, W, DIGEST>,
+    Host: HostMmcs<P, W, DIGEST> + Clone,
+    [W; DIGEST]: Serialize + DeserializeOwned,
+{
+    type Hash = H;
+
+    fn merkle(&self) -> &Merkle<P::Device, H> {
+        &self.merkle
+    }
+
+    fn cap_height(&self) -> usize {
+        self.cap_height
+    }
+
+    fn least_elements(&self) -> usize {
+        self.min_elements
+    }
+
+    fn commitment(cap: &[<H::Node as Element>::Host]) -> Self::Commitment {
+        MerkleCap::new(H::digests(cap))
+    }
+
+    fn multi_proof(rows: &[usize], paths: &[&[<H::Node as Element>::Host]]) -> Self::MultiProof {
+        let paths: Vec<Vec<[W; DIGEST]>> = paths.iter().map(|path| H::digests(path)).collect();
+        let layers = paths.first().map_or(0, Vec::len) as u32;
+        PrunedMerklePaths { sibling_hashes: pruned(rows, layers, |layer, _, place| paths[place][layer as usize]) }
     }
 }

@@ -1,10 +1,13 @@
 //! Against Plonky3's own types, on every device that is here.
 
+mod pcs;
 mod stark;
+
+use std::fmt::Debug;
 
 use evariste_backend::Device;
 use evariste_emulator::Arithmetic;
-use evariste_hash::Poseidon2Parameters;
+use evariste_hash::{HashFunction, Poseidon2Parameters};
 use p3_baby_bear::{BabyBear, Poseidon2BabyBear, default_babybear_poseidon2_16};
 use p3_commit::{BatchOpeningRef, Mmcs};
 use p3_dft::{Radix2DitParallel, TwoAdicSubgroupDft};
@@ -12,11 +15,13 @@ use p3_field::{Field, PrimeCharacteristicRing};
 use p3_koala_bear::KoalaBear;
 use p3_matrix::{Dimensions, Matrix, dense::RowMajorMatrix};
 use p3_merkle_tree::MerkleTreeMmcs;
-use p3_symmetric::{PaddingFreeSponge, TruncatedPermutation};
+use p3_symmetric::{
+    CompressionFunctionFromHasher, CryptographicHasher, PaddingFreeSponge, SerializingHasher, TruncatedPermutation,
+};
 
 use crate::{
     dft::DeviceDft,
-    mmcs::{DeviceMmcs, Error},
+    mmcs::{DeviceByteMmcs, DeviceMmcs, Error},
     value::DeviceValue,
 };
 
@@ -82,16 +87,20 @@ fn transforms_are_plonky3s() {
     check_transforms::<KoalaBear>();
 }
 
-#[test]
-fn commitments_and_openings_are_plonky3s() {
+/// Compares commitments and openings of both schemes, with caps of some heights.
+fn check_trees<Host, Ours>(host: impl Fn(usize) -> Host, ours: impl Fn(&Device, usize) -> Ours, caps_of_all: &[usize])
+where
+    Host: Mmcs<BabyBear, Commitment: PartialEq + Debug, Error: Debug, Proof: PartialEq + Debug>,
+    Ours: Mmcs<BabyBear, Commitment = Host::Commitment, Proof = Host::Proof, MultiProof = Host::MultiProof>,
+{
     // Heights that are no powers of two stay on the host, where Plonky3 has no caps of them.
     let shapes: [&[(usize, usize)]; 5] =
         [&[(1, 1)], &[(32, 9)], &[(16, 8), (64, 3), (64, 16), (1, 2)], &[(8, 2), (4, 1), (2, 3)], &[(6, 3)]];
     for device in devices() {
         for shape in shapes {
-            let caps: &[usize] = if shape[0].0 == 6 { &[0] } else { &[0, 2, 9] };
+            let caps = if shape[0].0 == 6 { &[0] } else { caps_of_all };
             for cap_height in caps.iter().copied() {
-                let (host, ours) = (host_mmcs(cap_height), our_mmcs(&device, cap_height));
+                let (host, ours) = (host(cap_height), ours(&device, cap_height));
                 let matrices = || shape.iter().map(|(height, width)| matrix(*height, *width)).collect::<Vec<_>>();
                 let (expected, host_data) = host.commit(matrices());
                 let (cap, data) = ours.commit(matrices());
@@ -109,11 +118,41 @@ fn commitments_and_openings_are_plonky3s() {
                 }
                 let (rows, proof) = ours.open_multi_batch(&indices, &data);
                 let (expected_rows, expected_proof) = host.open_multi_batch(&indices, &host_data);
-                assert_eq!((&rows, &proof.sibling_hashes), (&expected_rows, &expected_proof.sibling_hashes));
+                let json = |proof: &Host::MultiProof| serde_json::to_string(proof).unwrap();
+                assert_eq!((&rows, json(&proof)), (&expected_rows, json(&expected_proof)));
                 ours.verify_multi_batch(&cap, &dimensions, &indices, &rows, &proof).unwrap();
             }
         }
     }
+}
+
+#[test]
+fn commitments_and_openings_are_plonky3s() {
+    check_trees(host_mmcs, our_mmcs, &[0, 2, 9]);
+}
+
+fn check_bytes<H>(hash: H, function: HashFunction)
+where
+    H: CryptographicHasher<u8, [u8; 32]> + Sync + Clone,
+{
+    type Host<H> = MerkleTreeMmcs<BabyBear, u8, SerializingHasher<H>, CompressionFunctionFromHasher<H, 2, 32>, 2, 32>;
+    let host = |cap_height| {
+        let (rows, nodes) = (SerializingHasher::new(hash.clone()), CompressionFunctionFromHasher::new(hash.clone()));
+        Host::<H>::new(rows, nodes, cap_height)
+    };
+    let ours = |device: &Device, cap_height| {
+        DeviceByteMmcs::<BabyBear, H>::new(device, hash.clone(), function, cap_height).unwrap().min_elements(0)
+    };
+    check_trees(host, ours, &[1]);
+    let other = DeviceByteMmcs::<BabyBear, H>::new(&Device::cpu(), hash.clone(), HashFunction::Sha3_256, 0);
+    assert_eq!(other.err(), Some(Error::OtherHash { expected: HashFunction::Sha3_256 }));
+}
+
+#[test]
+fn trees_by_hashes_of_bytes_are_plonky3s() {
+    check_bytes(p3_keccak::Keccak256Hash, HashFunction::Keccak256);
+    check_bytes(p3_sha256::Sha256, HashFunction::Sha256);
+    check_bytes(p3_blake3::Blake3, HashFunction::Blake3);
 }
 
 #[test]

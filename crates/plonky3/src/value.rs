@@ -2,11 +2,15 @@
 
 use std::{fmt, marker::PhantomData, slice};
 
-use ark_ff::FftField;
+use ark_ff::{AdditiveGroup, FftField, Field, PrimeField};
 use evariste_backend::{Element, Error, Result, author::Composite};
 use evariste_field::{DevicePrimeField, Mont, small};
+use evariste_fri::FriField;
 use evariste_hash::Poseidon2Field;
-use p3_field::{PrimeField64, TwoAdicField};
+use p3_field::{
+    BasedVectorSpace, PrimeField64, TwoAdicField,
+    extension::{BinomialExtensionField, BinomiallyExtendable},
+};
 
 mod sealed {
     /// Keeps others from implementing what `unsafe` code relies on.
@@ -19,6 +23,9 @@ use sealed::Sealed;
 pub trait DeviceValue: TwoAdicField + PrimeField64 + Default + Sealed {
     /// The same field in Evariste.
     type Device: DevicePrimeField + FftField + Poseidon2Field;
+
+    /// Its extension of degree 4 in Evariste, which Plonky3 calls `BinomialExtensionField<Self, 4>`.
+    type Extension: FriField<BasePrimeField = Self::Device>;
 }
 
 impl Sealed for p3_baby_bear::BabyBear {}
@@ -26,10 +33,12 @@ impl Sealed for p3_koala_bear::KoalaBear {}
 
 impl DeviceValue for p3_baby_bear::BabyBear {
     type Device = small::BabyBear;
+    type Extension = small::BabyBear4;
 }
 
 impl DeviceValue for p3_koala_bear::KoalaBear {
     type Device = small::KoalaBear;
+    type Extension = small::KoalaBear4;
 }
 
 /// The words of elements.
@@ -86,6 +95,27 @@ pub(crate) fn to_device<P: DeviceValue>(x: P) -> P::Device {
     P::Device::from(x.as_canonical_u64())
 }
 
+/// An element of Evariste's field.
+pub(crate) fn from_device<P: DeviceValue>(x: P::Device) -> P {
+    P::from_u64(x.into_bigint().as_ref()[0])
+}
+
+/// The field of challenges.
+pub(crate) type Challenge<P> = BinomialExtensionField<P, 4>;
+
+/// A challenge in Evariste's field.
+pub(crate) fn to_extension<P: DeviceValue + BinomiallyExtendable<4>>(x: Challenge<P>) -> P::Extension {
+    let coefficients: &[P] = x.as_basis_coefficients_slice();
+    let coefficients = coefficients.iter().copied().map(to_device);
+    P::Extension::from_base_prime_field_elems(coefficients).unwrap_or(P::Extension::ZERO)
+}
+
+/// An element of Evariste's extension.
+pub(crate) fn from_extension<P: DeviceValue + BinomiallyExtendable<4>>(x: P::Extension) -> Challenge<P> {
+    let mut coefficients = x.to_base_prime_field_elements();
+    Challenge::<P>::from_basis_coefficients_fn(|_| coefficients.next().map_or(P::ZERO, from_device))
+}
+
 #[cfg(test)]
 mod tests {
     use evariste_backend::Device;
@@ -107,8 +137,17 @@ mod tests {
         assert_eq!(decoded, Err(Error::Undecodable { index: 1 }));
     }
 
+    fn check_extension<P: DeviceValue + BinomiallyExtendable<4>>() {
+        let [x, y] =
+            [5, 1 << 40].map(|salt| Challenge::<P>::from_basis_coefficients_fn(|i| P::from_u64(salt * 77 + i as u64)));
+        assert_eq!(from_extension::<P>(to_extension(x)), x);
+        assert_eq!(from_extension::<P>(to_extension(x) * to_extension(y)), x * y);
+    }
+
     #[test]
     fn values_are_the_same_on_both_sides() {
+        check_extension::<p3_baby_bear::BabyBear>();
+        check_extension::<p3_koala_bear::KoalaBear>();
         check::<p3_baby_bear::BabyBear>();
         check::<p3_koala_bear::KoalaBear>();
     }

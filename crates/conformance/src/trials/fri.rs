@@ -87,7 +87,26 @@ fn folds<F: FriField>(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// Matrices of two heights, one of them opened at two points.
+/// Values of polynomials, of which a thread sums up one evaluation or several.
+fn values(device: &Device) -> Outcome {
+    let (z, shift) = (samples::<F>(64, 2)[63], BabyBear::GENERATOR);
+    let plan = Quotients::<F>::new(device, 7)?;
+    for (log_height, columns) in [(7u32, 3), (3, 20_000)] {
+        let coefficients = samples::<BabyBear>(columns << log_height, 9);
+        let columns_of: Vec<&[BabyBear]> = coefficients.chunks(1 << log_height).collect();
+        let points = reference::points(log_height, shift);
+        let rows: Vec<BabyBear> =
+            points.iter().flat_map(|x| columns_of.iter().map(|p| reference::evaluate(p, *x))).collect();
+        let lifted = |p: &&[BabyBear]| p.iter().map(|x| F::from_base_prime_field(*x)).collect::<Vec<_>>();
+        let expected: Vec<F> = columns_of.iter().map(|p| reference::evaluate(&lifted(p), z)).collect();
+        let data = device.upload::<Mont<BabyBear>>(&rows)?;
+        let found = plan.evaluate(&Rows::new(&data, columns), &[z], shift)?;
+        expect_same(&format!("values of {columns} polynomials"), &found[0], &expected)?;
+    }
+    Ok(())
+}
+
+/// Matrices of two heights, one of them opened at two points. Then values at points.
 fn quotients(device: &Device) -> Outcome {
     let (alpha, shift) = (samples::<F>(64, 2)[63], BabyBear::GENERATOR);
     let points = |columns: usize, count: usize| -> Vec<(F, Vec<F>)> {
@@ -115,7 +134,7 @@ fn quotients(device: &Device) -> Outcome {
     for ((sum, expected), (height, ..)) in sums.iter().zip(expected).zip(&shapes) {
         expect_same(&format!("quotients of {height} rows"), &sum.to_vec()?, &expected)?;
     }
-    Ok(())
+    values(device)
 }
 
 /// Evaluations of a polynomial of half as many coefficients.
@@ -198,6 +217,12 @@ const OPERATIONS: &[Operation] = &[
         let opened = matrices.map(|(matrix, points)| Opened { matrix, points });
         p.watch(|| plan.quotients(&opened, z, BabyBear::GENERATOR))
     }),
+    Operation::new("fri_evaluate", 1, |p| {
+        let plan = Quotients::<F>::new(&p.device, 8)?;
+        let matrix = operand::<BabyBear>(p, 36, 3 << 8)?;
+        let points = [samples::<F>(70, 7)[69]];
+        p.watch(|| plan.evaluate(&Rows::new(&matrix, 3), &points, BabyBear::GENERATOR))
+    }),
     Operation::new("fri_commit", 1, |p| {
         let fri = Fri::<F>::new(merkle(&p.device)?, 8, CONFIG)?;
         let values = operand::<F>(p, 35, 1 << 8)?;
@@ -230,6 +255,7 @@ fn prepared(device: &Device) -> Outcome {
     quietly(device, "what prepared folds and quotients compile", || {
         fold.fold(&data, F::ONE, BabyBear::ONE, &mut out)?;
         plan.quotients(&opened, F::ONE, BabyBear::ONE)?;
+        plan.evaluate(&opened[0].matrix, &[points[0].0], BabyBear::ONE)?;
         Ok(())
     })
 }

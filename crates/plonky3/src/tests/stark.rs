@@ -1,33 +1,100 @@
-//! A proof of Plonky3's prover with our types under it: the bytes are those with its own, and its verifier accepts them.
+//! Proofs of Plonky3's prover with our types under it: the bytes are those with its own, and its verifier accepts them.
 
-use p3_air::{Air, AirBuilder, BaseAir, WindowAccess};
-use p3_challenger::DuplexChallenger;
-use p3_commit::{ExtensionMmcs, Mmcs};
-use p3_field::{PrimeField64, extension::BinomialExtensionField};
+use p3_air::{Air, AirBuilder, BaseAir, DebugConstraintBuilder, WindowAccess};
+use p3_challenger::{DuplexChallenger, HashChallenger, SerializingChallenger32};
+use p3_commit::ExtensionMmcs;
+use p3_field::extension::BinomialExtensionField;
 use p3_fri::{FriParameters, TwoAdicFriPcs};
-use p3_uni_stark::{Proof, StarkConfig, prove, verify};
+use p3_keccak::Keccak256Hash;
+use p3_keccak_air::KeccakAir;
+use p3_koala_bear::{
+    GenericPoseidon2LinearLayersKoalaBear, KOALABEAR_POSEIDON2_RC_16_EXTERNAL_FINAL,
+    KOALABEAR_POSEIDON2_RC_16_EXTERNAL_INITIAL, KOALABEAR_POSEIDON2_RC_16_INTERNAL, Poseidon2KoalaBear,
+    default_koalabear_poseidon2_24,
+};
+use p3_poseidon2_air::{Poseidon2Air, RoundConstants};
+use p3_uni_stark::{Proof, QuotientAir, StarkConfig, VerifierConstraintFolder, prove, verify};
 
 use super::*;
+use crate::{mmcs::DeviceByteMmcs, pcs::DeviceFriPcs};
 
-type Challenge = BinomialExtensionField<BabyBear, 4>;
-type Challenger = DuplexChallenger<BabyBear, Permutation16, 16, 8>;
-type Pcs<Dft, ValMmcs> = TwoAdicFriPcs<BabyBear, Dft, ValMmcs, ExtensionMmcs<BabyBear, Challenge, ValMmcs>>;
-type Config<Dft, ValMmcs> = StarkConfig<Pcs<Dft, ValMmcs>, Challenge, Challenger>;
+pub(crate) type Challenge<P> = BinomialExtensionField<P, 4>;
+pub(crate) type Challenger = DuplexChallenger<BabyBear, Permutation16, 16, 8>;
+pub(crate) type HostPcs<P, Dft, ValMmcs> = TwoAdicFriPcs<P, Dft, ValMmcs, ExtensionMmcs<P, Challenge<P>, ValMmcs>>;
+type HostConfig<P, ValMmcs, C> = StarkConfig<HostPcs<P, Radix2DitParallel<P>, ValMmcs>, Challenge<P>, C>;
+type AdapterConfig<P, ValMmcs, C> = StarkConfig<HostPcs<P, DeviceDft<P>, ValMmcs>, Challenge<P>, C>;
+type DeviceConfig<P, ValMmcs, C> = StarkConfig<DeviceFriPcs<P, ValMmcs>, Challenge<P>, C>;
 
-fn config<Dft: Clone, ValMmcs: Mmcs<BabyBear>>(dft: Dft, mmcs: ValMmcs) -> Config<Dft, ValMmcs> {
-    let parameters = FriParameters {
-        log_blowup: 2,
+/// Over folds by 2^`max_log_arity` at most. Without proofs of work: Plonky3 takes any solution that one of its threads
+/// finds first.
+pub(crate) fn fri<M>(log_blowup: usize, max_log_arity: usize, mmcs: M) -> FriParameters<M> {
+    FriParameters {
+        log_blowup,
         log_final_poly_len: 2,
-        max_log_arity: 1,
+        max_log_arity,
         num_queries: 5,
         batch_proof_of_work_bits: 0,
-        commit_proof_of_work_bits: 1,
-        query_proof_of_work_bits: 2,
-        mmcs: ExtensionMmcs::new(mmcs.clone()),
-    };
-    let pcs = Pcs::new(dft, mmcs, parameters);
-    StarkConfig::new(pcs, Challenger::new(default_babybear_poseidon2_16()))
+        commit_proof_of_work_bits: 0,
+        query_proof_of_work_bits: 0,
+        mmcs,
+    }
 }
+
+/// Defines a function that proves side by side: with Plonky3's types, with transforms and trees of ours, and with the
+/// resident scheme, on every device.
+macro_rules! side_by_side {
+    ($name:ident, $val:ty, $host:ty, $ours:ty, $challenger:ty) => {
+        fn $name<A>(
+            air: &A,
+            trace: &RowMajorMatrix<$val>,
+            public: &[$val],
+            [log_blowup, max_log_arity]: [usize; 2],
+            host: &$host,
+            ours: &dyn Fn(&Device) -> $ours,
+            challenger: $challenger,
+        ) where
+            A: QuotientAir<HostConfig<$val, $host, $challenger>>
+                + QuotientAir<AdapterConfig<$val, $ours, $challenger>>
+                + QuotientAir<DeviceConfig<$val, $ours, $challenger>>
+                + for<'a> Air<DebugConstraintBuilder<'a, $val>>
+                + for<'a> Air<VerifierConstraintFolder<'a, HostConfig<$val, $host, $challenger>>>
+                + for<'a> Air<VerifierConstraintFolder<'a, DeviceConfig<$val, $ours, $challenger>>>,
+        {
+            let extension = ExtensionMmcs::new(host.clone());
+            let parameters = fri(log_blowup, max_log_arity, extension);
+            let pcs = HostPcs::new(Radix2DitParallel::<$val>::default(), host.clone(), parameters);
+            let host = HostConfig::new(pcs, challenger.clone());
+            let expected = serde_json::to_string(&prove(&host, air, trace.clone(), public).unwrap()).unwrap();
+            let mut other = public.to_vec();
+            other.iter_mut().for_each(|value| *value += <$val>::ONE);
+            for device in devices() {
+                let name = &device.info().name;
+                let mmcs = ours(&device);
+                let dft = DeviceDft::<$val>::new(&device).min_elements(0);
+                let parameters = fri(log_blowup, max_log_arity, ExtensionMmcs::new(mmcs.clone()));
+                let adapters = AdapterConfig::new(HostPcs::new(dft, mmcs.clone(), parameters), challenger.clone());
+                let before = device.stats().launches;
+                let proof = serde_json::to_string(&prove(&adapters, air, trace.clone(), public).unwrap()).unwrap();
+                assert!(device.stats().launches > before, "nothing ran on {name}");
+                assert_eq!(proof, expected, "by transforms and trees, {name}");
+
+                let pcs = DeviceFriPcs::new(mmcs.clone(), fri(log_blowup, max_log_arity, mmcs)).unwrap();
+                let resident = DeviceConfig::new(pcs, challenger.clone());
+                let before = device.stats().launches;
+                let proof = prove(&resident, air, trace.clone(), public).unwrap();
+                assert!(device.stats().launches > before, "nothing ran on {name}");
+                verify(&resident, air, &proof, public).unwrap();
+                let proof = serde_json::to_string(&proof).unwrap();
+                assert_eq!(proof, expected, "by the resident scheme, {name}");
+                let proof: Proof<HostConfig<$val, $host, $challenger>> = serde_json::from_str(&proof).unwrap();
+                verify(&host, air, &proof, public).unwrap();
+                assert!(public.is_empty() || verify(&host, air, &proof, &other).is_err());
+            }
+        }
+    };
+}
+
+side_by_side!(by_poseidon2, BabyBear, HostMmcs, OurMmcs, Challenger);
 
 /// Rows (a, b), (b, a + b), and so on.
 struct Fibonacci;
@@ -58,29 +125,105 @@ impl<AB: AirBuilder> Air<AB> for Fibonacci {
     }
 }
 
-#[test]
-fn plonky3s_verifier_accepts_proofs_that_equal_plonky3s() {
-    let rows = 64;
+/// A trace of Fibonacci numbers, and its public values.
+fn fibonacci(rows: usize) -> (RowMajorMatrix<BabyBear>, Vec<BabyBear>) {
     let (mut values, mut row) = (Vec::new(), [BabyBear::ZERO, BabyBear::ONE]);
     for _ in 0..rows {
         values.extend(row);
         row = [row[1], row[0] + row[1]];
     }
     let public = vec![values[0], values[1], values[2 * rows - 1]];
-    let trace = || RowMajorMatrix::new(values.clone(), 2);
-    let host = config(Radix2DitParallel::<BabyBear>::default(), host_mmcs(0));
-    let expected = serde_json::to_string(&prove(&host, &Fibonacci, trace(), &public).unwrap()).unwrap();
-    for device in devices() {
-        let dft = DeviceDft::<BabyBear>::new(&device).min_elements(0);
-        let ours = config(dft, our_mmcs(&device, 0));
-        let before = device.stats().launches;
-        let proof = serde_json::to_string(&prove(&ours, &Fibonacci, trace(), &public).unwrap()).unwrap();
-        assert!(device.stats().launches > before, "nothing ran on {}", device.info().name);
-        assert_eq!(proof, expected, "{}", device.info().name);
-        let proof: Proof<Config<Radix2DitParallel<BabyBear>, HostMmcs>> = serde_json::from_str(&proof).unwrap();
-        verify(&host, &Fibonacci, &proof, &public).unwrap();
-        let mut other = public.clone();
-        other[2] += BabyBear::from_u64(BabyBear::ORDER_U64 - 1);
-        assert!(verify(&host, &Fibonacci, &proof, &other).is_err());
+    (RowMajorMatrix::new(values, 2), public)
+}
+
+#[test]
+fn proofs_of_fibonacci_are_plonky3s() {
+    let (trace, public) = fibonacci(64);
+    let challenger = || Challenger::new(default_babybear_poseidon2_16());
+    // All on the device, with and without caps; then the trace of 512 extended elements stays on the CPU.
+    for (min_elements, cap_height) in [(0, 0), (0, 2), (1000, 0)] {
+        let ours = |device: &Device| our_mmcs(device, cap_height).min_elements(min_elements);
+        by_poseidon2(&Fibonacci, &trace, &public, [2, 1], &host_mmcs(cap_height), &ours, challenger());
     }
+}
+
+#[test]
+fn proofs_with_proofs_of_work_are_accepted() {
+    let (trace, public) = fibonacci(32);
+    let parameters = |mmcs: OurMmcs| FriParameters {
+        batch_proof_of_work_bits: 1,
+        commit_proof_of_work_bits: 2,
+        query_proof_of_work_bits: 3,
+        ..fri(1, 1, mmcs)
+    };
+    let mmcs = our_mmcs(&Device::cpu(), 0);
+    let pcs = DeviceFriPcs::new(mmcs.clone(), parameters(mmcs)).unwrap();
+    let resident = DeviceConfig::new(pcs, Challenger::new(default_babybear_poseidon2_16()));
+    let mut proof = prove(&resident, &Fibonacci, trace, &public).unwrap();
+    verify(&resident, &Fibonacci, &proof, &public).unwrap();
+    assert_ne!(proof.opening_proof.commit_phase_commits, []);
+    proof.opening_proof.final_poly[0] += Challenge::<BabyBear>::ONE;
+    assert!(verify(&resident, &Fibonacci, &proof, &public).is_err());
+}
+
+#[test]
+fn proofs_of_keccak_are_plonky3s() {
+    let trace = KeccakAir {}.generate_random_trace_rows::<BabyBear>(2, 0);
+    assert_eq!(trace.height(), 64);
+    let challenger = Challenger::new(default_babybear_poseidon2_16());
+    by_poseidon2(&KeccakAir {}, &trace, &[], [1, 3], &host_mmcs(1), &|device| our_mmcs(device, 1), challenger);
+}
+
+type Permutation24 = Poseidon2KoalaBear<24>;
+type KoalaPacking = <KoalaBear as Field>::Packing;
+type KoalaHash = PaddingFreeSponge<Permutation24, 24, 16, 8>;
+type KoalaCompression = TruncatedPermutation<Permutation24, 2, 8, 24>;
+type KoalaMmcs = MerkleTreeMmcs<KoalaPacking, KoalaPacking, KoalaHash, KoalaCompression, 2, 8>;
+type OurKoalaMmcs = DeviceMmcs<KoalaBear, Permutation24, 24, 16, 8>;
+type KoalaChallenger = DuplexChallenger<KoalaBear, Permutation24, 24, 16>;
+
+side_by_side!(by_wide_poseidon2, KoalaBear, KoalaMmcs, OurKoalaMmcs, KoalaChallenger);
+
+#[test]
+fn proofs_of_poseidon2_are_plonky3s() {
+    let constants = RoundConstants::new(
+        KOALABEAR_POSEIDON2_RC_16_EXTERNAL_INITIAL,
+        KOALABEAR_POSEIDON2_RC_16_INTERNAL,
+        KOALABEAR_POSEIDON2_RC_16_EXTERNAL_FINAL,
+    );
+    let air: Poseidon2Air<KoalaBear, GenericPoseidon2LinearLayersKoalaBear, 16, 3, 0, 4, 20> =
+        Poseidon2Air::new(constants);
+    let trace = air.generate_random_trace_rows(64, 0);
+    let permutation = default_koalabear_poseidon2_24();
+    let (hash, compression) = (KoalaHash::new(permutation.clone()), KoalaCompression::new(permutation.clone()));
+    let ours = |device: &Device| {
+        let parameters = Poseidon2Parameters::plonky3(24).unwrap();
+        OurKoalaMmcs::new(device, default_koalabear_poseidon2_24(), parameters, 0).unwrap().min_elements(0)
+    };
+    let challenger = KoalaChallenger::new(permutation);
+    by_wide_poseidon2(&air, &trace, &[], [1, 2], &KoalaMmcs::new(hash, compression, 0), &ours, challenger);
+}
+
+type KeccakMmcs = MerkleTreeMmcs<
+    BabyBear,
+    u8,
+    SerializingHasher<Keccak256Hash>,
+    CompressionFunctionFromHasher<Keccak256Hash, 2, 32>,
+    2,
+    32,
+>;
+type KeccakChallenger = SerializingChallenger32<BabyBear, HashChallenger<u8, Keccak256Hash, 32>>;
+
+side_by_side!(by_bytes, BabyBear, KeccakMmcs, DeviceByteMmcs<BabyBear, Keccak256Hash>, KeccakChallenger);
+
+#[test]
+fn proofs_by_a_hash_of_bytes_are_plonky3s() {
+    let (trace, public) = fibonacci(64);
+    let host =
+        KeccakMmcs::new(SerializingHasher::new(Keccak256Hash), CompressionFunctionFromHasher::new(Keccak256Hash), 1);
+    let ours = |device: &Device| {
+        DeviceByteMmcs::new(device, Keccak256Hash, HashFunction::Keccak256, 1).unwrap().min_elements(0)
+    };
+    let challenger = KeccakChallenger::from_hasher(vec![], Keccak256Hash);
+    by_bytes(&Fibonacci, &trace, &public, [1, 2], &host, &ours, challenger);
 }
