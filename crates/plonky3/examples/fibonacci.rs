@@ -1,14 +1,12 @@
 //! Proves Fibonacci sequences side by side: with Plonky3's own types, with transforms and trees on a device, and with the
 //! commitment scheme that stays there. Compares the proofs and the times.
 //!
-//! `cargo run --release -p evariste-plonky3 --example fibonacci -- 16 64` proves 2^16 steps of 64 sequences, on the
-//! device that `EVARISTE_DEVICE` names or else the best one. Plonky3 has vector code only where this program is built
-//! for it, as with `RUSTFLAGS=-Ctarget-cpu=native`.
+//! `cargo run --release -p evariste-plonky3 --example fibonacci -- 16 64 cuda:0` proves 2^16 steps of 64 sequences.
+//! Without a device it takes the one that `EVARISTE_DEVICE` names, or else the best one. Plonky3 has vector code only
+//! where this program is built for it, as with `RUSTFLAGS=-Ctarget-cpu=native`.
 
-use std::{
-    fmt::Debug,
-    time::{Duration, Instant},
-};
+#[path = "support/stages.rs"]
+mod stages;
 
 use anyhow::{Result, ensure};
 use evariste_backend::Device;
@@ -25,7 +23,6 @@ use p3_matrix::dense::RowMajorMatrix;
 use p3_merkle_tree::MerkleTreeMmcs;
 use p3_symmetric::{PaddingFreeSponge, TruncatedPermutation};
 use p3_uni_stark::{Proof, StarkConfig, prove, verify};
-use serde::Serialize;
 
 type Permutation = Poseidon2BabyBear<16>;
 type Hash = PaddingFreeSponge<Permutation, 16, 8, 8>;
@@ -91,52 +88,39 @@ fn trace(log_rows: u32, sequences: usize) -> RowMajorMatrix<BabyBear> {
     RowMajorMatrix::new(values, 2 * sequences)
 }
 
-/// A proof, as text, and the time that it took the second time.
-fn proved<T: Serialize, E: Debug>(
-    trace: &RowMajorMatrix<BabyBear>,
-    prove: impl Fn(RowMajorMatrix<BabyBear>) -> Result<T, E>,
-) -> Result<(String, Duration)> {
-    let (mut proof, mut timed) = (None, Duration::MAX);
-    for _ in 0..2 {
-        let trace = trace.clone();
-        let start = Instant::now();
-        proof = Some(prove(trace).map_err(|error| anyhow::anyhow!("{error:?}"))?);
-        timed = start.elapsed();
-    }
-    Ok((serde_json::to_string(&proof)?, timed))
-}
-
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let log_rows = arguments.next().map_or(Ok(12), |text| text.parse())?;
     let sequences = arguments.next().map_or(Ok(16), |text| text.parse())?;
+    let device = arguments.next().map_or_else(Device::best, |text| text.parse())?;
     let (air, trace) = (Sequences(sequences), trace(log_rows, sequences));
     let public = trace.values[..2 * sequences].to_vec();
     println!("2^{log_rows} rows, {} columns", 2 * sequences);
+
+    stages::start()?;
 
     let permutation = default_babybear_poseidon2_16();
     let mmcs = HostMmcs::new(Hash::new(permutation.clone()), Compression::new(permutation.clone()), 0);
     let parameters = fri(ExtensionMmcs::new(mmcs.clone()));
     let host: HostConfig = config(HostPcs::new(Radix2DitParallel::default(), mmcs, parameters));
-    let (expected, before) = proved(&trace, |trace| prove(&host, &air, trace, &public))?;
-    println!("Plonky3's types: {before:.2?}");
+    let expected = stages::proved("Plonky3's types", &trace, |trace| prove(&host, &air, trace, &public))?;
 
-    let device = Device::best()?;
-    let (id, name) = (device.info().id, &device.info().name);
+    let name = device.info().id;
     let mmcs = DeviceMmcs::<BabyBear, _, 16, 8, 8>::new(&device, permutation, Poseidon2Parameters::plonky3(16)?, 0)?;
     let parameters = fri(ExtensionMmcs::new(mmcs.clone()));
     let adapters = config(HostPcs::new(DeviceDft::<BabyBear>::new(&device), mmcs.clone(), parameters));
-    let (proof, after) = proved(&trace, |trace| prove(&adapters, &air, trace, &public))?;
-    println!("transforms and trees on {id}, {name}: {after:.2?}");
-    ensure!(proof == expected, "the proofs differ");
+    let text = format!("transforms and trees on {name}");
+    let proof = stages::proved(&text, &trace, |trace| prove(&adapters, &air, trace, &public))?;
+    ensure!(proof.proof == expected.proof, "the proofs differ");
 
     let resident = config(DeviceFriPcs::new(mmcs.clone(), fri(mmcs))?);
-    let (proof, after) = proved(&trace, |trace| prove(&resident, &air, trace, &public))?;
-    println!("all commitments on {id}, {name}: {after:.2?}");
-    ensure!(proof == expected, "the proofs differ");
+    let text = format!("all commitments on {name}");
+    let proof = stages::proved(&text, &trace, |trace| prove(&resident, &air, trace, &public))?;
+    ensure!(proof.proof == expected.proof, "the proofs differ");
+    proof.beside(&expected);
 
-    let proof: Proof<HostConfig> = serde_json::from_str(&proof)?;
+    let proof: Proof<HostConfig> = serde_json::from_str(&proof.proof)?;
     verify(&host, &air, &proof, &public).map_err(|error| anyhow::anyhow!("{error:?}"))?;
-    println!("the proofs are the same, and Plonky3's verifier accepts them");
+    println!("the proofs are the same, and Plonky3's verifier accepts them ({})", device.info().name);
     Ok(())
 }
