@@ -620,7 +620,9 @@ impl Backend for Cuda {
         self.context.bind()?;
         let given = on_stream(stream, &touched, || give(Lent { stream: stream.raw().cast(), addresses: &addresses }));
         given.inspect_err(|error| {
-            if let Error::Lost { reason, .. } = error {
+            if let Error::Lost { device, reason } = error
+                && *device == self.context.id()
+            {
                 self.context.lose(reason);
             }
         })

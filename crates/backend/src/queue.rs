@@ -107,9 +107,10 @@ impl Queue {
     ///   any more, and its memory is not used for anything else.
     ///
     /// # Safety
-    /// `give` gives work to the stream alone, and all of it before it returns, unless it returns `Lost`. The work reads and writes bytes of `args`
-    /// alone, and writes those alone that are bound for writing. What depends on secret bytes comes to secret memory
-    /// alone. Neither stream nor addresses are used after that work. `give` leaves the thread's context as it was.
+    /// `give` gives work to the stream alone, and all of it before it returns, unless it returns `Lost`. The work reads
+    /// and writes bytes of `args` alone, and writes those alone that are bound for writing. What depends on secret
+    /// bytes comes to secret memory alone. Neither stream nor addresses are used after that work. `give` leaves the
+    /// thread's context as it was.
     pub unsafe fn lend(&self, args: &mut [Arg<'_>], mut give: impl FnMut(Lent<'_>) -> Result<()>) -> Result<()> {
         args.iter().try_for_each(|arg| self.device.expect_same("memory that is lent", arg.device()))?;
         // SAFETY: the caller vouches for `give`; spans make sure of the rest.

@@ -93,9 +93,7 @@ impl<R: Ranks> Cluster<R> {
         let ids = self.gather_with(id.as_ref().err().map(Error::to_string), &sent);
         let (mut first, ids) = own_first(id, ids)?;
         ids.parts().take(1).for_each(|id| first.copy_from_slice(id));
-        // A rank that fails at once waits for the others meanwhile.
-        let limits = [self.ranks.limit() / 2, self.ranks.limit()];
-        self.heard(Nccl::start(&probe, device, place, first, limits))
+        self.heard(Nccl::start(&probe, device, place, first, self.ranks.limit()))
     }
 
     /// [`Cluster::together`] for a start that may be done without: an error of its own must not hide that ranks do not

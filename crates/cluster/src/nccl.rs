@@ -96,13 +96,14 @@ pub(crate) struct Nccl {
 }
 
 impl Nccl {
-    /// Joins the group of this name as rank number `rank` of `size`. The limits are those of the start and of exchanges.
+    /// Joins the group of this name as rank number `rank` of `size`. A rank that fails at once waits for the others
+    /// meanwhile: a start with its abort takes three quarters of the limit at most.
     pub(crate) fn start(
         probe: &Probe,
         device: &Device,
         [rank, size]: [usize; 2],
         id: [u8; ID],
-        [start, limit]: [Duration; 2],
+        limit: Duration,
     ) -> Result<Self> {
         let library = probe.functions;
         let lost = |error: DeviceError| Error::Exchange { rank, device: device.info().id, reason: error.to_string() };
@@ -110,7 +111,7 @@ impl Nccl {
         let own =
             Self { functions: library, comm: Cell::default(), queue, aside, rank, limit, failed: OnceCell::new() };
         let (Ok(ranks), Ok(at)) = (c_int::try_from(size), c_int::try_from(rank)) else {
-            return own.fail(format!("{size} ranks are more than it counts"));
+            return own.give_up(format!("{size} ranks are more than it counts"));
         };
         let begin = Instant::now();
         let (mut config, mut started) = (Config::new(), SUCCESS);
@@ -127,13 +128,19 @@ impl Nccl {
         let joined = unsafe { own.queue.lend(&mut [], &mut join) };
         match (joined, started) {
             (Ok(()), SUCCESS | IN_PROGRESS) if !own.comm.get().is_null() => {}
-            (Ok(()), code) => return own.fail(library.describe("ncclCommInitRankConfig", code, own.comm.get())),
-            (Err(error), _) => return own.fail(error.to_string()),
+            (Ok(()), code) => return own.give_up(library.describe("ncclCommInitRankConfig", code, own.comm.get())),
+            (Err(error), _) => return own.give_up(error.to_string()),
         }
-        match own.wait("the start of NCCL", begin, start, || own.state().map(|state| state == SUCCESS)) {
+        match own.wait("the start of NCCL", begin, limit / 2, || own.state().map(|state| state == SUCCESS)) {
             Ok(()) => Ok(own),
-            Err(reason) => own.fail(reason),
+            Err(reason) => own.give_up(reason),
         }
+    }
+
+    /// Ends a start that failed. The library was given no memory.
+    fn give_up<T>(&self, reason: String) -> Result<T> {
+        self.abort(ABORT.min(self.limit / 4));
+        Err(self.error(reason))
     }
 
     pub(crate) fn device(&self) -> &Device {
@@ -149,9 +156,9 @@ impl Nccl {
         Error::Exchange { rank: self.rank, device: self.device().info().id, reason }
     }
 
-    /// Ends the communicator, for good.
+    /// Ends the communicator after an exchange that failed, for good.
     fn fail<T>(&self, mut reason: String) -> Result<T> {
-        if !self.abort() {
+        if !self.abort(ABORT) {
             reason.push_str(&format!("; NCCL did not end its work within {ABORT:?}, and the device counts as lost"));
             // What was exchanged may still be written: nobody else gets that memory.
             let lost = DeviceError::Lost { device: self.device().info().id, reason: reason.clone() };
@@ -162,7 +169,7 @@ impl Nccl {
     }
 
     /// Whether it ended in time. GPUs no longer wait for other ranks then.
-    fn abort(&self) -> bool {
+    fn abort(&self, limit: Duration) -> bool {
         let comm = self.comm.take();
         if comm.is_null() {
             return true;
@@ -190,7 +197,7 @@ impl Nccl {
             }
             _ = tell.send(());
         });
-        ended.recv_timeout(ABORT).is_ok()
+        ended.recv_timeout(limit).is_ok()
     }
 
     /// Sends rows to the other ranks, and receives theirs. All of it is done in the end.
@@ -315,7 +322,7 @@ impl Nccl {
 
 impl Drop for Nccl {
     fn drop(&mut self) {
-        self.abort();
+        self.abort(ABORT);
     }
 }
 

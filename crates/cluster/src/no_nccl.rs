@@ -32,7 +32,7 @@ impl Probe {
 pub(crate) enum Nccl {}
 
 impl Nccl {
-    pub(crate) fn start(probe: &Probe, _: &Device, _: [usize; 2], _: [u8; ID], _: [Duration; 2]) -> Result<Self> {
+    pub(crate) fn start(probe: &Probe, _: &Device, _: [usize; 2], _: [u8; ID], _: Duration) -> Result<Self> {
         match *probe {}
     }
 

@@ -2,7 +2,7 @@
 
 use ark_ff::{AdditiveGroup, Field};
 use evariste_backend::{
-    author::{Binding, CpuArg, KernelSpec, Language, loop_iterations},
+    author::{Binding, CpuArg, KernelSpec, Language, Wiped, loop_iterations},
     parallel, params,
 };
 use evariste_field::{
@@ -236,7 +236,7 @@ pub(crate) fn evaluate<F: FriField>() -> KernelSpec {
         let [columns, rows, stripes] = [params.columns, params.rows, params.stripes].map(|count| count as usize);
         let out: &mut [u32] = out.write();
         parallel::chunks(&mut out[..params.len as usize * F::LIMBS], columns * F::LIMBS, &|stripe, out| {
-            let mut sums = vec![(F::ZERO, Base::<F>::ZERO); columns];
+            let mut sums = Wiped::from(vec![(F::ZERO, Base::<F>::ZERO); columns]);
             for row in (stripe..rows).step_by(stripes) {
                 let inverse = at::<F>(inverses, row);
                 for (c, (sum, plain)) in sums.iter_mut().enumerate() {
@@ -245,8 +245,8 @@ pub(crate) fn evaluate<F: FriField>() -> KernelSpec {
                     *plain += value;
                 }
             }
-            for ((sum, plain), limbs) in sums.into_iter().zip(out.chunks_exact_mut(F::LIMBS)) {
-                (z * sum - F::from_base_prime_field(plain)).store(limbs);
+            for ((sum, plain), limbs) in sums.iter().zip(out.chunks_exact_mut(F::LIMBS)) {
+                (z * *sum - F::from_base_prime_field(*plain)).store(limbs);
             }
         });
     };

@@ -6,7 +6,7 @@ use std::{
 
 use evariste_backend::{
     Buffer, Device, Element, Queue, Secrecy, ViewMut,
-    author::{Arg, Kernel, KernelSpec, LazyKernel, Ready},
+    author::{Arg, Kernel, KernelSpec, LazyKernel, Ready, Wiped},
 };
 use evariste_field::{DeviceField, Mont, Vector};
 use evariste_hash::Rows;
@@ -91,7 +91,7 @@ impl<F: FriField> Quotients<F> {
     }
 
     /// Returns the bytes of device memory that [`Quotients::quotients`] takes for matrices of these heights, with its
-    /// results. [`Quotients::evaluate`] takes less, except for matrices of very few rows.
+    /// results. [`Quotients::evaluate`] takes two elements for each row and a few MiB for each point.
     pub fn required_bytes(heights: &[usize]) -> u64 {
         let bytes = Mont::<F>::BYTES as u64;
         let results: BTreeSet<usize> = heights.iter().copied().collect();
@@ -279,7 +279,7 @@ impl<F: FriField> Quotients<F> {
         for z in points {
             let mut values = vec![F::ZERO; columns];
             for part in reads.by_ref().take(height.div_ceil(most)) {
-                for sums in part.wait()?.chunks_exact(columns) {
+                for sums in Wiped::from(part.wait()?).chunks_exact(columns) {
                     values.iter_mut().zip(sums).for_each(|(value, sum)| *value += sum);
                 }
             }

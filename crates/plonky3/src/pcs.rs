@@ -10,7 +10,7 @@ use p3_commit::{
     UnivariateStarkPcs,
 };
 use p3_dft::TwoAdicSubgroupDft;
-use p3_field::{coset::TwoAdicMultiplicativeCoset, extension::BinomiallyExtendable};
+use p3_field::{PrimeCharacteristicRing, coset::TwoAdicMultiplicativeCoset, extension::BinomiallyExtendable};
 use p3_fri::{
     BatchMultiOpening, CommitPhaseMultiStep, FriParameters, FriProof, FriProverError, FriShape, PcsProverTranscript,
     PcsShape, ProverTranscript, TwoAdicFriPcs, verifier::FriError,
@@ -98,6 +98,10 @@ type VerifierError<P, M> = FriError<<M as p3_commit::Mmcs<P>>::Error, <M as p3_c
 /// Matrices of fewer elements than [`DeviceTreeMmcs::min_elements`](crate::DeviceTreeMmcs::min_elements), once extended,
 /// stay with Plonky3. Beside others they are copied to the device to be opened. What the device refuses or fails to do
 /// is an error, and the prover may prove again with `TwoAdicFriPcs`. Memory is public: it is not zeroed.
+///
+/// Plonky3 takes any proof of work that one of its threads finds first: proofs with such differ from one run to the
+/// next, with its own types too. As in Plonky3, nothing binds the rows of a matrix that is lower, once extended, than a
+/// commitment has digests: choose `cap_height` below.
 pub struct DeviceFriPcs<P: DeviceValue + BinomiallyExtendable<4>, M: DeviceTrees<P>> {
     mmcs: M,
     dft: DeviceDft<P>,
@@ -316,6 +320,12 @@ impl<P: DeviceValue + BinomiallyExtendable<4>, M: DeviceTrees<P>> DeviceFriPcs<P
     }
 }
 
+/// Whether a point is one of a codeword of so many rows.
+fn is_in_domain<P: DeviceValue + BinomiallyExtendable<4>>(z: Challenge<P>, height: usize) -> bool {
+    let power = (0..height.ilog2()).fold(z * P::GENERATOR.inverse(), |power, _| power.square());
+    power == Challenge::<P>::ONE
+}
+
 /// The queue of trees.
 fn queue<P: DeviceValue, M: DeviceTrees<P>>(mmcs: &M) -> &Queue {
     mmcs.merkle().hash().tree_queue()
@@ -352,12 +362,14 @@ where
             return Err(ProverError::NoMatrices);
         }
         let mut elements = 0usize;
+        let blowup = u32::try_from(self.parameters.log_blowup).ok().and_then(|log| 1usize.checked_shl(log));
+        let blowup = blowup.unwrap_or(usize::MAX);
         for (domain, matrix) in &evaluations {
             let (expected, actual) = (domain.size(), matrix.height());
             if expected != actual {
                 return Err(ProverError::Rows { expected, actual });
             }
-            elements = elements.saturating_add(matrix.values.len() << self.parameters.log_blowup);
+            elements = elements.saturating_add(matrix.values.len().saturating_mul(blowup));
         }
         if !self.is_for_device(elements) {
             let (cap, data) = Pcs::<Challenge<P>, Challenger>::commit(&self.host, evaluations)?;
@@ -422,6 +434,13 @@ where
         let log_height = heights.max().ok_or(ProverError::NoMatrices)?.ilog2() as usize;
 
         let shift = to_device(P::GENERATOR);
+        // Before anything is drawn from the transcript: quotients have other rows than what is evaluated.
+        let all = matrices.iter().copied().flatten().zip(requests.iter().flat_map(|request| &request.points));
+        for (matrix, (opened, points)) in all.enumerate() {
+            if let Some(point) = points.iter().position(|z| is_in_domain::<P>(*z, opened.height())) {
+                return Err(evariste_fri::Error::PointInDomain { matrix, point }.into());
+            }
+        }
         // The points of each matrix with the values there, all matrices one after the other.
         let mut points_and_values = Vec::new();
         let mut opened_values = Vec::with_capacity(requests.len());

@@ -3,7 +3,10 @@
 use std::{
     ffi::{CStr, c_char, c_int},
     fs, ptr,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use cudarc::driver::sys::{self, CUctx_st, CUdevice, CUdevice_attribute, CUresult};
@@ -153,6 +156,8 @@ pub(super) struct Context {
     device: CUdevice,
     raw: Handle<CUctx_st>,
     lost: OnceLock<String>,
+    /// It was declared lost. Its work may go on, and waits for that may not end.
+    abandoned: AtomicBool,
 }
 
 impl Context {
@@ -176,7 +181,7 @@ impl Context {
         check("cuDeviceGet", unsafe { (functions.cuDeviceGet)(&mut device, ordinal) })?;
         // SAFETY: the device was just given by the driver; the pointer is to a live value.
         check("cuDevicePrimaryCtxRetain", unsafe { (functions.cuDevicePrimaryCtxRetain)(&mut raw, device) })?;
-        Ok(Arc::new(Self { functions, id, device, raw: Handle(raw), lost }))
+        Ok(Arc::new(Self { functions, id, device, raw: Handle(raw), lost, abandoned: AtomicBool::new(false) }))
     }
 
     pub(super) fn functions(&self) -> &'static Functions {
@@ -217,9 +222,21 @@ impl Context {
         check(self.functions, self.id, &self.lost, call, result)
     }
 
-    /// Marks the device as lost, unless it is.
+    /// Declares the device lost, unless it is.
     pub(super) fn lose(&self, reason: &str) {
-        self.lost.get_or_init(|| reason.to_owned());
+        if self.lost.set(reason.to_owned()).is_ok() {
+            self.abandoned.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Refuses a device that was declared lost.
+    pub(super) fn expect_kept(&self) -> Result<()> {
+        match self.lost.get() {
+            Some(reason) if self.abandoned.load(Ordering::SeqCst) => {
+                Err(Error::Lost { device: self.id, reason: reason.clone() })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Waits for all work of the context. It must be bound.

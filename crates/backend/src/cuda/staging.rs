@@ -28,7 +28,8 @@ use crate::{
     zeroize::zeroize,
 };
 
-/// Bytes under transfer at which the host waits for the oldest copy, and bytes kept for each direction. They are more
+/// Bytes under transfer at which the host waits for the oldest copy, and bytes kept for each direction, with an
+/// eighth more for small blocks. They are more
 /// than two milliseconds of copies at 55 GB/s, so that the link never runs dry. Pinning more would only delay the first
 /// uploads.
 const BUDGET: u64 = 128 << 20;

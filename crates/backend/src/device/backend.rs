@@ -274,9 +274,9 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     ///   lost.
     ///
     /// # Safety
-    /// `give` gives work to this stream alone, and all of it before it returns, unless it returns `Lost`. The work reads and writes bytes of
-    /// `args` alone, and writes those alone that are bound for writing. Neither stream nor addresses are used after that
-    /// work. `give` leaves the thread's context as it was.
+    /// `give` gives work to this stream alone, and all of it before it returns, unless it returns `Lost`. The work
+    /// reads and writes bytes of `args` alone, and writes those alone that are bound for writing. Neither stream nor
+    /// addresses are used after that work. `give` leaves the thread's context as it was.
     unsafe fn lend(
         &self,
         _queue: &QueueHandle,

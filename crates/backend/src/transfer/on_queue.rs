@@ -390,7 +390,8 @@ impl Queue {
     ///
     /// - [`Error::Length`] unless the matrices have whole rows.
     /// - [`Error::OutOfRange`] if `columns` leave a row.
-    /// - [`Error::Unaligned`] if columns or rows do not start and end at whole words of 4 bytes.
+    /// - [`Error::Unaligned`] if columns or rows do not start and end at whole words of 4 bytes. Columns of a single row
+    ///   may end at the end of their buffer.
     pub fn receive_columns<'a, 'b, T: Element>(
         &self,
         source: impl Into<View<'a, T>>,

@@ -19,7 +19,8 @@ use crate::{
     pool::Pool,
 };
 
-/// Bytes of device memory that the pool keeps, where the GPU's memory is not known; else a quarter of that.
+/// Bytes of device memory that the pool keeps, where the GPU's memory is not known; else a quarter of that. Small
+/// blocks have an eighth more.
 const POOL_BYTES: u64 = 1 << 30;
 
 /// Bytes of the ring of uniform parameters: 256 launches at the usual alignment.

@@ -1,9 +1,10 @@
 //! The resident scheme by itself, beside Plonky3's.
 
+use p3_challenger::CanSample;
 use p3_commit::{
     CommitmentOpening, ExtensionMmcs, MatrixOpening, OpeningRequest, Pcs, PointOpening, UnivariateStarkPcs,
 };
-use p3_field::{PrimeCharacteristicRing, coset::TwoAdicMultiplicativeCoset};
+use p3_field::{PrimeCharacteristicRing, TwoAdicField, coset::TwoAdicMultiplicativeCoset};
 use p3_fri::FriProverError;
 
 use super::{
@@ -148,6 +149,17 @@ fn codewords_and_wrong_arguments() {
     assert_eq!(open(4, z), Err(ProverError::Parameters(too_small)));
     let inside = Challenge::<BabyBear>::from(BabyBear::GENERATOR);
     assert!(matches!(open(16, inside), Err(ProverError::Fri(evariste_fri::Error::PointInDomain { .. }))));
+    // One of the longer domain alone, in the second matrix. The transcript is as it was.
+    let data = call!(commit, &pcs, [(domain(16), matrix(16, 1)), (domain(16), matrix(16, 2))]).unwrap().1;
+    let point = Challenge::<BabyBear>::from(BabyBear::GENERATOR * BabyBear::two_adic_generator(5));
+    let request = OpeningRequest { prover_data: &data, points: vec![vec![z], vec![z, point]] };
+    let mut transcript = challenger();
+    let refused = call!(open, &pcs, vec![request], &mut transcript).map(drop);
+    let expected = evariste_fri::Error::PointInDomain { matrix: 1, point: 1 };
+    assert_eq!(refused, Err(ProverError::Fri(expected)));
+    let drawn: [BabyBear; 2] = [&mut transcript, &mut challenger()].map(|transcript| transcript.sample());
+    assert_eq!(drawn[0], drawn[1]);
+
     let none: Vec<OpeningRequest<'_, _, Challenge<BabyBear>>> = Vec::new();
     assert_eq!(call!(open, &pcs, none, &mut challenger()).map(drop), Err(ProverError::NoMatrices));
     assert_eq!(call!(commit, &pcs, []).map(drop), Err(ProverError::NoMatrices));
