@@ -203,21 +203,23 @@ pub fn jacobian_negate<F: Field>([x, y, z]: [F; 3]) -> [F; 3] {
     [x, -y, z]
 }
 
-fn jacobian_finish<F: DeviceField>(point: [Native<F>; 3], p: Native<F>, r: Native<F>, doubling: bool) -> [F; 3] {
+fn jacobian_finish<F: DeviceField>(point: [Native<F>; 3], p: Native<F>, r: Native<F>) -> [F; 3] {
     let [x, y, z] = point;
     let pp = p.square();
     let (ppp, q) = (p * pp, x * pp);
-    let mut x3 = r.square() - q.double();
-    if !doubling {
-        x3 -= ppp;
-    }
+    let x3 = r.square() - q.double() - ppp;
     plain([x3, r * (q - x3) - y * ppp, z * p])
 }
 
-/// Returns 2 p: 5M + 3S, and 1M + 2S more where a is not 0.
+/// Returns 2 p: 3M + 4S, and 1M + 2S more where a is not 0.
 pub fn jacobian_double<C: DeviceCurve>(p: JacobianOf<C>) -> JacobianOf<C> {
-    let p = native(p);
-    jacobian_finish(p, p[1].double(), tangent::<C>(p[0], p[2].square()), true)
+    let [x, y, z] = native(p);
+    let r = if C::COEFF_A.is_zero() { tangent::<C>(x, z) } else { tangent::<C>(x, z.square()) };
+    let yy = y.square();
+    // 4 x y² and 8 y⁴.
+    let (q, eight) = ((x * yy).double().double(), yy.square().double().double().double());
+    let x3 = r.square() - q.double();
+    plain([x3, r * (q - x3) - eight, (y * z).double()])
 }
 
 /// Returns a + b for an affine b: 8M + 3S.
@@ -234,7 +236,7 @@ pub fn jacobian_add_affine<C: DeviceCurve>(a: JacobianOf<C>, b: AffineOf<C>) -> 
     if p.is_zero() && r.is_zero() {
         return jacobian_double::<C>(a);
     }
-    jacobian_finish(sum, p, r, false)
+    jacobian_finish(sum, p, r)
 }
 
 /// Returns a + b: 13M + 4S.
@@ -252,7 +254,7 @@ pub fn jacobian_add<C: DeviceCurve>(a: JacobianOf<C>, b: JacobianOf<C>) -> Jacob
     if p.is_zero() && r.is_zero() {
         return jacobian_double::<C>(a);
     }
-    jacobian_finish(t, p, r, false)
+    jacobian_finish(t, p, r)
 }
 
 /// Returns z, by which normalising divides, or 1 at infinity.

@@ -253,12 +253,12 @@ functions!(
 );
 // Longer ones are called: inlined, sums of points fill a level 1 cache.
 functions!(
-    words5, 5, #[inline(never)],
+    words5, 5, #[inline],
     [a "r8" b "r9" c "r10" d "r11" e "r12"] "r8" ["r9" "r10" "r11" "r12"] "r12" ["r8" "r9" "r10" "r11"]
     ["r14" "r15" "rdx" "rsi" "rax"] [8 16 24 32]
 );
 functions!(
-    words6, 6, #[inline(never)],
+    words6, 6, #[inline],
     [a "r8" b "r9" c "r10" d "r11" e "r12" f "r13"]
     "r8" ["r9" "r10" "r11" "r12" "r13"] "r13" ["r8" "r9" "r10" "r11" "r12"]
     ["r14" "r15" "rdx" "rsi" "rdi" "rax"] [8 16 24 32 40]

@@ -16,7 +16,7 @@ use crate::shared::{affine_words, load_affine};
 const BLOCK: usize = 1 << 14;
 
 /// Additions that share an inversion, enough to make its share small.
-const RUN: usize = 1 << 9;
+const RUN: usize = 1 << 10;
 
 /// The same in lanes, where an addition takes a fifth of the time.
 const LANES_RUN: usize = 1 << 10;

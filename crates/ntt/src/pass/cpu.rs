@@ -191,21 +191,13 @@ impl<F: DeviceField> Tile<'_, F> {
             memory[(r as usize) << log_width | c as usize] = if scaled { v * self.scale_of(position) } else { v };
         });
 
-        for step in 0..log_rows {
-            let half = rows >> (step + 1);
-            for block in memory.chunks_exact_mut(2 * half * columns) {
-                let (top, bottom) = block.split_at_mut(half * columns);
-                for (i, (top, bottom)) in
-                    top.chunks_exact_mut(columns).zip(bottom.chunks_exact_mut(columns)).enumerate()
-                {
-                    let w = self.roots[i << step];
-                    for (u, v) in top[..count].iter_mut().zip(&mut bottom[..count]) {
-                        let difference = *u - *v;
-                        *u += *v;
-                        *v = if i == 0 { difference } else { difference * w };
-                    }
-                }
-            }
+        let mut step = 0;
+        while step + 2 <= log_rows {
+            self.four(memory, step, count);
+            step += 2;
+        }
+        if step < log_rows {
+            self.two(memory, step, count);
         }
 
         let twiddled = self.params.has(flags::TWIDDLE_OFFSET | flags::TWIDDLE_BLOCK);
@@ -217,6 +209,54 @@ impl<F: DeviceField> Tile<'_, F> {
             let v = if twiddled { self.twiddled(v, columns[c as usize], k as usize) } else { v };
             self.data.store(address, if scaled { v * self.scale_of(position) } else { v });
         });
+    }
+
+    /// A level of butterflies, on the first `count` lines.
+    fn two(&self, memory: &mut [Native<F>], step: u32, count: usize) {
+        let columns = 1usize << self.variant.log_width;
+        let half = (1 << self.variant.log_rows >> (step + 1)) * columns;
+        for block in memory.chunks_exact_mut(2 * half) {
+            let (top, bottom) = block.split_at_mut(half);
+            for (i, (top, bottom)) in top.chunks_exact_mut(columns).zip(bottom.chunks_exact_mut(columns)).enumerate() {
+                let w = self.roots[i << step];
+                for (u, v) in top[..count].iter_mut().zip(&mut bottom[..count]) {
+                    let difference = *u - *v;
+                    *u += *v;
+                    *v = if i == 0 { difference } else { difference * w };
+                }
+            }
+        }
+    }
+
+    /// Two levels, with one visit to each element.
+    fn four(&self, memory: &mut [Native<F>], step: u32, count: usize) {
+        let columns = 1usize << self.variant.log_width;
+        let rows = 1usize << self.variant.log_rows >> (step + 2);
+        for block in memory.chunks_exact_mut(4 * rows * columns) {
+            let (top, bottom) = block.split_at_mut(2 * rows * columns);
+            let ((first, second), (third, fourth)) =
+                (top.split_at_mut(rows * columns), bottom.split_at_mut(rows * columns));
+            for i in 0..rows {
+                let [w, w_second, square] = [i << step, (i + rows) << step, i << (step + 1)].map(|at| self.roots[at]);
+                let line = i * columns..i * columns + count;
+                let [a, b, c, d] = [&mut *first, &mut *second, &mut *third, &mut *fourth].map(|x| &mut x[line.clone()]);
+                for (((a, b), c), d) in a.iter_mut().zip(b).zip(c).zip(d) {
+                    let (sum, sum_second) = (*a + *c, *b + *d);
+                    let (mut difference, difference_second) = (*a - *c, (*b - *d) * w_second);
+                    *a = sum + sum_second;
+                    *b = sum - sum_second;
+                    if i > 0 {
+                        difference *= w;
+                        *b *= square;
+                    }
+                    *c = difference + difference_second;
+                    *d = difference - difference_second;
+                    if i > 0 {
+                        *d *= square;
+                    }
+                }
+            }
+        }
     }
 
     /// `v` times the factor of output `k` and index `j`.
