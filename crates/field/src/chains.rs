@@ -147,7 +147,7 @@ macro_rules! square_rows {
 /// the last. `$u` is where differences go, and `$at` are the places of the words but for the first.
 macro_rules! functions {
     (
-        $name:ident, $n:literal, #[$inline:meta],
+        $name:ident, $n:literal,
         [$($word:ident $reg:tt)*] $t0:literal [$($t:literal)*] $last:literal $low:tt
         [$u0:literal $($u:literal)*] [$($at:literal)*]
     ) => {
@@ -180,7 +180,7 @@ macro_rules! functions {
                 }};
             }
 
-            #[$inline]
+            #[inline]
             pub(super) unsafe fn mul<const N: usize>(a: &[u64; N], b: &[u64; N], p: &Modulus<N>) -> [u64; N] {
                 words_of!(a, b, p, concat!(
                     first_row!($t0 [$($t)*] [$($at)*]),
@@ -190,7 +190,7 @@ macro_rules! functions {
                 ))
             }
 
-            #[$inline]
+            #[inline]
             pub(super) unsafe fn square<const N: usize>(a: &[u64; N], p: &Modulus<N>) -> [u64; N] {
                 let mut below = 0;
                 let twice = a.map(|word| {
@@ -243,22 +243,20 @@ macro_rules! functions {
     };
 }
 
-// What the processor has is known of a caller, and the numbers of words agree.
-functions!(words2, 2, #[inline], [a "r8" b "r9"] "r8" ["r9"] "r9" ["r8"] ["r14" "rax"] [8]);
-functions!(words3, 3, #[inline], [a "r8" b "r9" c "r10"] "r8" ["r9" "r10"] "r10" ["r8" "r9"] ["r14" "r15" "rax"] [8 16]);
+functions!(words2, 2, [a "r8" b "r9"] "r8" ["r9"] "r9" ["r8"] ["r14" "rax"] [8]);
+functions!(words3, 3, [a "r8" b "r9" c "r10"] "r8" ["r9" "r10"] "r10" ["r8" "r9"] ["r14" "r15" "rax"] [8 16]);
 functions!(
-    words4, 4, #[inline],
+    words4, 4,
     [a "r8" b "r9" c "r10" d "r11"] "r8" ["r9" "r10" "r11"] "r11" ["r8" "r9" "r10"]
     ["r14" "r15" "rdx" "rax"] [8 16 24]
 );
-// Longer ones are called: inlined, sums of points fill a level 1 cache.
 functions!(
-    words5, 5, #[inline],
+    words5, 5,
     [a "r8" b "r9" c "r10" d "r11" e "r12"] "r8" ["r9" "r10" "r11" "r12"] "r12" ["r8" "r9" "r10" "r11"]
     ["r14" "r15" "rdx" "rsi" "rax"] [8 16 24 32]
 );
 functions!(
-    words6, 6, #[inline],
+    words6, 6,
     [a "r8" b "r9" c "r10" d "r11" e "r12" f "r13"]
     "r8" ["r9" "r10" "r11" "r12" "r13"] "r13" ["r8" "r9" "r10" "r11" "r12"]
     ["r14" "r15" "rdx" "rsi" "rdi" "rax"] [8 16 24 32 40]
