@@ -1,6 +1,9 @@
 //! The vector instructions that CPU bodies of kernels may use.
 
-use std::sync::OnceLock;
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicU8, Ordering},
+};
 
 /// The vector instructions that CPU bodies of kernels may use. A processor that has one level has all earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +30,34 @@ pub fn cpu_vectors() -> Option<CpuVectors> {
 
 fn is_portable() -> bool {
     std::env::var_os(INSTRUCTIONS_VARIABLE).is_some_and(|name| name == "portable")
+}
+
+/// Returns whether this processor has the instructions of x86-64 for long products (BMI2 and ADX), and may use them. It
+/// is asked for every product.
+#[inline]
+pub fn cpu_has_carry_chains() -> bool {
+    const UNKNOWN: u8 = 2;
+    static ANSWER: AtomicU8 = AtomicU8::new(UNKNOWN);
+    #[cold]
+    fn detect() -> bool {
+        let has = !is_portable() && detect_carry_chains();
+        ANSWER.store(has.into(), Ordering::Relaxed);
+        has
+    }
+    match ANSWER.load(Ordering::Relaxed) {
+        UNKNOWN => detect(),
+        answer => answer == 1,
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn detect_carry_chains() -> bool {
+    is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("adx")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn detect_carry_chains() -> bool {
+    false
 }
 
 #[cfg(target_arch = "x86_64")]

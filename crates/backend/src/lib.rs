@@ -79,7 +79,7 @@ pub mod author {
         compilations::Compilations,
         cpu_arg::CpuArg,
         cpu_threshold::{CpuThresholds, fastest},
-        cpu_vectors::{CpuVectors, cpu_vectors},
+        cpu_vectors::{CpuVectors, cpu_has_carry_chains, cpu_vectors},
         device::{
             backend::Backend,
             dispatch::{Arg, Dispatch, Lent},

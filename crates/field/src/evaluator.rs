@@ -70,9 +70,9 @@ impl<'a, E: DeviceField> Rows<'a, E> {
                     }
                 };
                 match how {
-                    Combination::Sum => each(|a, b| a + b),
-                    Combination::Difference => each(|a, b| a - b),
-                    Combination::Product => each(|a, b| a * b),
+                    Combination::Sum => each(|a, b| a.native_add(&b)),
+                    Combination::Difference => each(|a, b| a.native_sub(&b)),
+                    Combination::Product => each(|a, b| a.native_mul(&b)),
                 }
             }
         }
@@ -154,7 +154,7 @@ impl<'a, E: DeviceField> Rows<'a, E> {
             let left = values[from * E::LIMBS..][..rows * E::LIMBS].chunks_exact(E::LIMBS);
             return left.map(E::load).sum();
         }
-        (0..rows).map(|row| self.get(slot, row)).sum()
+        (0..rows).fold(E::ZERO, |sum, row| sum.native_add(&self.get(slot, row)))
     }
 }
 

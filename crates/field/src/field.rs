@@ -4,6 +4,9 @@ use ark_ff::{
 };
 
 use self::arithmetic::Arithmetic;
+#[cfg(target_arch = "x86_64")]
+use crate::chains::{Chains, Modulus};
+use crate::native::Native;
 
 pub(crate) mod arithmetic;
 pub(crate) mod constants;
@@ -45,6 +48,34 @@ pub trait DeviceField: Field + Sealed {
     /// prime field. A prime field has no entry. Two fields with the same prime and the same polynomials are one,
     /// element by element.
     fn tower() -> Vec<Vec<Self::BasePrimeField>>;
+
+    /// Computes self · other by the processor's best instructions. [`Native`](crate::native::Native) has operators.
+    #[doc(hidden)]
+    #[inline]
+    fn native_mul(&self, other: &Self) -> Self {
+        *self * other
+    }
+
+    /// Computes self² likewise.
+    #[doc(hidden)]
+    #[inline]
+    fn native_square(&self) -> Self {
+        self.square()
+    }
+
+    /// Computes self + other likewise.
+    #[doc(hidden)]
+    #[inline]
+    fn native_add(&self, other: &Self) -> Self {
+        *self + other
+    }
+
+    /// Computes self − other likewise.
+    #[doc(hidden)]
+    #[inline]
+    fn native_sub(&self, other: &Self) -> Self {
+        *self - other
+    }
 }
 
 mod sealed {
@@ -148,6 +179,53 @@ impl<P: MontConfig<N>, const N: usize> DeviceField for Fp<MontBackend<P, N>, N> 
     fn tower() -> Vec<Vec<Self>> {
         Vec::new()
     }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    fn native_mul(&self, other: &Self) -> Self {
+        match Chains::of(const { &Self::CHAINS }) {
+            Some(chains) => Self::new_unchecked(BigInt(chains.mul(&self.0.0, &other.0.0))),
+            None => *self * other,
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    fn native_square(&self) -> Self {
+        match Chains::of(const { &Self::CHAINS }) {
+            Some(chains) => Self::new_unchecked(BigInt(chains.square(&self.0.0))),
+            None => self.square(),
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    fn native_add(&self, other: &Self) -> Self {
+        match Chains::of(const { &Self::CHAINS }) {
+            Some(chains) => Self::new_unchecked(BigInt(chains.add(&self.0.0, &other.0.0))),
+            None => *self + other,
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    fn native_sub(&self, other: &Self) -> Self {
+        match Chains::of(const { &Self::CHAINS }) {
+            Some(chains) => Self::new_unchecked(BigInt(chains.sub(&self.0.0, &other.0.0))),
+            None => *self - other,
+        }
+    }
+}
+
+/// What the processor's instructions for long products take of a field.
+#[cfg(target_arch = "x86_64")]
+trait LongProducts<const N: usize> {
+    const CHAINS: Option<Modulus<N>>;
+}
+
+#[cfg(target_arch = "x86_64")]
+impl<P: MontConfig<N>, const N: usize> LongProducts<N> for Fp<MontBackend<P, N>, N> {
+    const CHAINS: Option<Modulus<N>> = Modulus::new(P::MODULUS.0, P::INV);
 }
 
 /// The integer of little-endian limbs, at most 2 N.
@@ -239,6 +317,13 @@ pub(crate) fn floor_on<F: Field>(
     tower
 }
 
+/// x by the square of the root that is adjoined.
+#[inline]
+fn by_square<P: QuadExtConfig>(mut x: Native<P::BaseField>) -> Native<P::BaseField> {
+    P::mul_base_field_by_nonresidue_in_place(&mut x.0);
+    x
+}
+
 impl<P: QuadExtConfig<BaseField: DeviceField>> DeviceField for QuadExtField<P> {
     const LIMBS: usize = 2 * P::BaseField::LIMBS;
     const COPIED: bool = P::BaseField::COPIED;
@@ -265,6 +350,34 @@ impl<P: QuadExtConfig<BaseField: DeviceField>> DeviceField for QuadExtField<P> {
 
     fn tower() -> Vec<Vec<Self::BasePrimeField>> {
         floor_on(P::BaseField::tower(), Self { c0: P::BaseField::ZERO, c1: P::BaseField::ONE }, 2)
+    }
+
+    /// Three products of the base (Karatsuba).
+    #[inline]
+    fn native_mul(&self, other: &Self) -> Self {
+        let [a0, a1, b0, b1] = [self.c0, self.c1, other.c0, other.c1].map(Native);
+        let (low, high) = (a0 * b0, a1 * b1);
+        let c1 = (a0 + a1) * (b0 + b1) - low - high;
+        Self { c0: (low + by_square::<P>(high)).0, c1: c1.0 }
+    }
+
+    /// Two products of the base: a0² + β a1² = (a0 + a1) (a0 + β a1) − (1 + β) a0 a1.
+    #[inline]
+    fn native_square(&self) -> Self {
+        let [a0, a1] = [self.c0, self.c1].map(Native);
+        let product = a0 * a1;
+        let c0 = (a0 + a1) * (a0 + by_square::<P>(a1)) - product - by_square::<P>(product);
+        Self { c0: c0.0, c1: product.double().0 }
+    }
+
+    #[inline]
+    fn native_add(&self, other: &Self) -> Self {
+        Self { c0: self.c0.native_add(&other.c0), c1: self.c1.native_add(&other.c1) }
+    }
+
+    #[inline]
+    fn native_sub(&self, other: &Self) -> Self {
+        Self { c0: self.c0.native_sub(&other.c0), c1: self.c1.native_sub(&other.c1) }
     }
 }
 

@@ -1,12 +1,15 @@
 #![doc = include_str!("../README.md")]
 
 mod add_sub;
+#[cfg(target_arch = "x86_64")]
+mod chains;
 mod element;
 pub mod evaluator;
 mod extension;
 mod field;
 pub mod ifma;
 mod monoid;
+pub mod native;
 pub mod reference;
 mod roots;
 mod shoup;

@@ -12,6 +12,7 @@ use self::layout::{LONGEST, Layout, WINDOW, codes};
 use crate::{
     element::Mont,
     field::DeviceField,
+    native::Native,
     source::{self, binding_type, iterations},
 };
 
@@ -300,12 +301,12 @@ fn run<F: DeviceField>(params: &Params, [lines, entries, coefficients, x, sums, 
     let rows = params.rows as usize;
     let (lines, entries) = (&lines.read::<[u32; 2]>()[..=rows], entries.read::<[u32; 2]>());
     let (coefficients, x, sums) = (coefficients.read::<u32>(), x.read::<u32>(), sums.read::<u32>());
-    let at = |limbs: &[u32], i: u32| F::load(&limbs[i as usize * F::LIMBS..]);
+    let at = |limbs: &[u32], i: u32| Native::<F>::load(&limbs[i as usize * F::LIMBS..]);
     parallel::chunks(&mut out.write::<u32>()[..rows * F::LIMBS], WINDOW * F::LIMBS, &|window, out| {
         let first = window * WINDOW;
         for line in lines[first..=first + out.len() / F::LIMBS].windows(2) {
             let ([place, start], [_, end]) = (line[0], line[1]);
-            let mut sum = F::ZERO;
+            let mut sum = Native::<F>::ZERO;
             for [index, code] in &entries[start as usize..end as usize] {
                 match *code {
                     codes::CODE_ONE => sum += at(x, *index),

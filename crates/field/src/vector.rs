@@ -12,6 +12,7 @@ use crate::{
     element::Mont,
     field::DeviceField,
     ifma::{self, Factor},
+    native::Native,
     source::{self, binding_type, iterations},
 };
 
@@ -143,7 +144,7 @@ impl Operation {
         match self {
             Operation::Add => a + b,
             Operation::Sub => a - b,
-            Operation::Mul => a * b,
+            Operation::Mul => a.native_mul(&b),
         }
     }
 }
@@ -511,21 +512,21 @@ pub fn invert<F: DeviceField>(elements: &mut [u32]) {
 
 /// Montgomery's trick over one run, with the prefix products in `out`.
 fn inverse_run<F: DeviceField>(a: &[u32], out: &mut [u32]) {
-    let mut product = F::ONE;
+    let mut product = Native::<F>::ONE;
     for (a, out) in a.chunks_exact(F::LIMBS).zip(out.chunks_exact_mut(F::LIMBS)) {
         product.store(out);
-        let x = F::load(a);
+        let x = Native::<F>::load(a);
         if !x.is_zero() {
             product *= x;
         }
     }
-    let mut inverse = product.inverse().unwrap_or(F::ZERO);
+    let mut inverse = Native(product.0.inverse().unwrap_or(F::ZERO));
     for (a, out) in a.chunks_exact(F::LIMBS).zip(out.chunks_exact_mut(F::LIMBS)).rev() {
-        let x = F::load(a);
+        let x = Native::<F>::load(a);
         if x.is_zero() {
             F::ZERO.store(out);
         } else {
-            (inverse * F::load(out)).store(out);
+            (inverse * Native::load(out)).store(out);
             inverse *= x;
         }
     }
@@ -541,7 +542,8 @@ fn powers_spec<F: DeviceField>() -> KernelSpec {
         }
     };
     let body = |params: &PowersParams, [base, out]: &mut [CpuArg<'_>; 2]| {
-        let base: Wiped<F> = base.read::<u32>().chunks_exact(F::LIMBS).map(F::load).collect::<Vec<_>>().into();
+        let base = base.read::<u32>().chunks_exact(F::LIMBS);
+        let base: Wiped<Native<F>> = base.map(Native::load).collect::<Vec<_>>().into();
         for_each_run::<F>(&mut out.write()[..params.len as usize * F::LIMBS], &|at, out| {
             let first = at / F::LIMBS;
             let digits = (0..BINARY_POWERS).filter(|j| first >> j & 1 == 1);

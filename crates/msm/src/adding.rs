@@ -1,10 +1,10 @@
 //! Ways of adding points to a sum.
 
-use ark_ff::{AdditiveGroup as _, Field as _, Zero as _};
 use evariste_curve::{
     DeviceCurve,
     point::{self, AffineOf},
 };
+use evariste_field::native::Native;
 
 use crate::{
     config::{Addition, MAX_WINDOW},
@@ -147,6 +147,7 @@ fn add_affines<C: DeviceCurve>(a: AffineOf<C>, b: AffineOf<C>) -> Sum<C> {
     if point::affine_is_infinity::<C>(&b) {
         return first;
     }
+    let [a, b] = [a.map(Native), b.map(Native)];
     let (p, r) = (b[0] - a[0], b[1] - a[1]);
     if p.is_zero() && r.is_zero() {
         return point::xyzz_double::<C>(first);
@@ -154,5 +155,5 @@ fn add_affines<C: DeviceCurve>(a: AffineOf<C>, b: AffineOf<C>) -> Sum<C> {
     let zz = p.square();
     let (zzz, q) = (p * zz, a[0] * zz);
     let x = r.square() - q.double() - zzz;
-    [x, r * (q - x) - a[1] * zzz, zz, zzz]
+    [x, r * (q - x) - a[1] * zzz, zz, zzz].map(|x| x.0)
 }

@@ -8,7 +8,7 @@ use evariste_curve::{
     DeviceCurve, lanes,
     point::{self, AffineOf},
 };
-use evariste_field::{DeviceField, ifma};
+use evariste_field::{DeviceField, ifma, native::Native};
 
 use crate::shared::{affine_words, load_affine};
 
@@ -16,7 +16,7 @@ use crate::shared::{affine_words, load_affine};
 const BLOCK: usize = 1 << 14;
 
 /// Additions that share an inversion, enough to make its share small.
-const RUN: usize = 1 << 9;
+const RUN: usize = 1 << 10;
 
 /// The same in lanes, where an addition takes a fifth of the time.
 const LANES_RUN: usize = 1 << 10;
@@ -233,24 +233,24 @@ impl<'a, C: DeviceCurve> Additions<'a, C> {
         reserve(&mut self.prefixes, RUN);
         self.lone.clear();
         reserve(&mut self.lone, RUN);
-        let mut product = C::BaseField::ONE;
+        let mut product = Native::<C::BaseField>::ONE;
         for (k, &[first, second]) in pairs.iter().enumerate() {
             let [a, b] = [x(first), x(second)];
-            let mut denominator = b - a;
+            let mut denominator = b.native_sub(&a);
             if a.is_zero() || b.is_zero() || denominator.is_zero() {
                 denominator = point::affine_denominator::<C>(signed::<C>(points, first), signed::<C>(points, second));
                 self.lone.push(k);
             }
-            self.prefixes.push([product, denominator]);
-            product *= denominator;
+            self.prefixes.push([product.0, denominator]);
+            product *= Native(denominator);
         }
         // No denominator is zero.
-        let mut inverse = product.inverse().unwrap_or(C::BaseField::ZERO);
+        let mut inverse = Native(product.0.inverse().unwrap_or(C::BaseField::ZERO));
         let additions = pairs.iter().zip(self.prefixes.iter()).zip(out.chunks_exact_mut(words)).enumerate();
         for (k, ((&[first, second], [prefix, denominator]), out)) in additions.rev() {
             let (a, b) = (signed::<C>(points, first), signed::<C>(points, second));
-            let own = inverse * prefix;
-            inverse *= denominator;
+            let own = (inverse * Native(*prefix)).0;
+            inverse *= Native(*denominator);
             let sum = match self.lone.pop_if(|last| *last == k) {
                 Some(_) => point::affine_add::<C>(a, b, own),
                 None => point::affine_chord::<C>(a, b, own),

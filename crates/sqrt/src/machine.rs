@@ -6,6 +6,7 @@ use evariste_backend::author::{Binding, BindingType, Wiped};
 use evariste_field::{
     DevicePrimeField,
     ifma::{self, STEP},
+    native::Native,
     source,
 };
 
@@ -83,7 +84,7 @@ pub(crate) struct Machine<'a, B> {
     /// The digits of the exponent of columns.
     exponent: &'a [u32],
     limbs: &'a [u32],
-    constants: Vec<B>,
+    constants: Vec<Native<B>>,
     entries: &'a [u32],
     lanes: Option<ifma::Montgomery52>,
     one: Vec<u32>,
@@ -96,7 +97,7 @@ pub(crate) struct Group<B: Copy> {
     /// The parity of the root that is chosen, for each element.
     pub(crate) want: [u32; STEP],
     pub(crate) verdicts: [u32; STEP],
-    slots: Wiped<B>,
+    slots: Wiped<Native<B>>,
     digits: Wiped<u32>,
 }
 
@@ -110,7 +111,8 @@ impl<B: DevicePrimeField> Group<B> {
 impl<'a, B: DevicePrimeField> Machine<'a, B> {
     pub(crate) fn new(of: &'a Program<B>, program: &'a [u32], limbs: &'a [u32], entries: &'a [u32]) -> Self {
         let lanes = if of.searches() { None } else { ifma::Montgomery52::of::<B>() };
-        let constants = if lanes.is_some() { Vec::new() } else { limbs.chunks_exact(B::LIMBS).map(B::load).collect() };
+        let constants =
+            if lanes.is_some() { Vec::new() } else { limbs.chunks_exact(B::LIMBS).map(Native::load).collect() };
         let mut one = vec![0; B::LIMBS];
         B::ONE.store(&mut one);
         let (program, exponent) = program.split_at(2 * of.steps.len());
@@ -123,7 +125,7 @@ impl<'a, B: DevicePrimeField> Machine<'a, B> {
             data: vec![0; slots * STEP * B::LIMBS].into(),
             want: [0; STEP],
             verdicts: [0; STEP],
-            slots: vec![B::ZERO; self.of.slots as usize].into(),
+            slots: vec![Native::<B>::ZERO; self.of.slots as usize].into(),
             digits: vec![0; self.of.digits as usize].into(),
         }
     }
@@ -152,7 +154,7 @@ impl<'a, B: DevicePrimeField> Machine<'a, B> {
         let slots = group.data.len() / (STEP * B::LIMBS);
         for i in 0..count {
             for slot in 0..slots {
-                group.slots[slot] = B::load(group.words(slot, i));
+                group.slots[slot] = Native::load(group.words(slot, i));
             }
             if let Some(columns) = &self.of.columns {
                 group.slots[1] = self.columns(columns, group.slots[0]);
@@ -166,33 +168,33 @@ impl<'a, B: DevicePrimeField> Machine<'a, B> {
     }
 
     /// What the lanes of a warp do, one lane after the other: a root of `a`, if it has one.
-    fn columns(&self, of: &Columns, a: B) -> B {
-        let (mut square, mut power) = (a, B::ONE);
+    fn columns(&self, of: &Columns, a: Native<B>) -> Native<B> {
+        let (mut square, mut power) = (a, Native::ONE);
         for k in 0..of.exponent.len() {
             if self.exponent[k / 32] >> (k % 32) & 1 == 1 {
                 power *= square;
             }
-            square.square_in_place();
+            square = square.square();
         }
         let root = a * power;
         let mut columns = Wiped::from(vec![root; of.count as usize]);
         let mut x = root * power;
         for column in &mut columns[1..] {
             *column = x;
-            x.square_in_place();
+            x = x.square();
         }
         for i in 1..of.count as usize {
             let looked_at = of.count as usize - i;
-            if columns[looked_at] != B::ONE {
+            if columns[looked_at] != Native::ONE {
                 // No later digit looks at the columns from this one on.
                 let inverses = &self.constants[of.inverses as usize + i - 1..];
-                columns[..looked_at].iter_mut().zip(inverses).for_each(|(column, inverse)| *column *= inverse);
+                columns[..looked_at].iter_mut().zip(inverses).for_each(|(column, inverse)| *column *= *inverse);
             }
         }
         columns[0]
     }
 
-    fn operand(&self, group: &Group<B>, kind: u32, index: u32, flag: bool, counter: u32) -> B {
+    fn operand(&self, group: &Group<B>, kind: u32, index: u32, flag: bool, counter: u32) -> Native<B> {
         if kind & 8 != 0 {
             let digit = group.digits[(index >> 16) as usize];
             return self.constants[(self.of.table + ((index & 0xffff) << self.of.width) + digit) as usize];
@@ -207,14 +209,14 @@ impl<'a, B: DevicePrimeField> Machine<'a, B> {
         let mut limbs = Wiped::from(vec![0; B::LIMBS]);
         let (mut flag, mut decided) = (false, false);
         let (mut counter, mut verdict, mut at) = (0, 1, 0);
-        let mut r = B::ZERO;
+        let mut r = Native::<B>::ZERO;
         while let Some([step, index]) = self.program.get(2 * at..2 * at + 2).and_then(|words| words.first_chunk::<2>())
         {
             at += 1;
             let (code, kind, times, index) = (step & 15, step >> 4 & 15, step >> 8, *index);
             if code <= 1 {
                 (0..times).for_each(|_| {
-                    r.square_in_place();
+                    r = r.square();
                 });
             }
             match code {
@@ -252,7 +254,7 @@ impl<'a, B: DevicePrimeField> Machine<'a, B> {
                 12 => {
                     verdict = match () {
                         () if r.is_zero() => 0,
-                        () if r == B::ONE => 1,
+                        () if r == Native::ONE => 1,
                         () => u32::MAX,
                     }
                 }

@@ -2,7 +2,6 @@
 
 use std::{fmt, sync::Arc};
 
-use ark_ff::Field;
 use evariste_backend::{
     Buffer, Element as _, Queue, Secrecy, ViewMut,
     author::{Arg, Binding, BindingType, CpuArg, Kernel, KernelSpec, Language, Ready},
@@ -12,7 +11,7 @@ use evariste_curve::{
     AffinePoint, DeviceCurve, Jacobian, point,
     source::{self as curve_source, Form},
 };
-use evariste_field::{DeviceField, Mont, source};
+use evariste_field::{DeviceField, Mont, native::Native, source};
 use rayon::prelude::*;
 
 use crate::{
@@ -234,7 +233,10 @@ fn wrong<C: DeviceCurve>(words: &[u32]) -> u32 {
         return 2;
     }
     let p @ [x, y]: point::AffineOf<C> = point::load(words);
-    let holds = || y.square() == (x.square() + C::COEFF_A) * x + C::COEFF_B;
+    let holds = || {
+        let ([x, y], [a, b]) = ([x, y].map(Native), [C::COEFF_A, C::COEFF_B].map(Native));
+        y.square() == (x.square() + a) * x + b
+    };
     if point::affine_is_infinity::<C>(&p) || holds() { 0 } else { 3 }
 }
 

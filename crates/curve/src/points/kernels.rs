@@ -7,6 +7,7 @@ use evariste_backend::{
 };
 use evariste_field::{
     DeviceField, ifma,
+    native::Native,
     source::{binding_type, cuda_group_inverse, group_inverse_threads, iterations, wgsl_group_inverse},
 };
 
@@ -177,19 +178,19 @@ fn divide_run<C: DeviceCurve>(operation: Divide, (a, b): (&[u32], &[u32]), out: 
     }
     let (a_words, b_words) = (a.len() / count, b.len() / count);
     let operands = |i: usize| (&a[i * a_words..][..a_words], &b[i * b_words..][..b_words]);
-    let mut product = C::BaseField::ONE;
+    let mut product = Native::<C::BaseField>::ONE;
     let mut prefixes = Wiped::with_capacity(count);
     for i in 0..count {
         let (a, b) = operands(i);
         let denominator = operation.denominator::<C>(a, b);
-        prefixes.push((product, denominator));
-        product *= denominator;
+        prefixes.push((product, Native(denominator)));
+        product *= Native(denominator);
     }
     // No denominator is zero.
-    let mut inverse = product.inverse().unwrap_or(C::BaseField::ZERO);
+    let mut inverse = Native(product.0.inverse().unwrap_or(C::BaseField::ZERO));
     for (i, out) in out.chunks_exact_mut(out_words).enumerate().rev() {
         let ((a, b), (prefix, denominator)) = (operands(i), prefixes[i]);
-        point::store(&operation.finish::<C>(a, b, inverse * prefix), out);
+        point::store(&operation.finish::<C>(a, b, (inverse * prefix).0), out);
         inverse *= denominator;
     }
 }

@@ -11,6 +11,7 @@ use crate::{
     element::{Canonical, Mont},
     field::{DeviceField, DevicePrimeField},
     ifma::{self, Factor},
+    native::Native,
     source::{self, binding_type, iterations},
 };
 
@@ -51,8 +52,8 @@ impl Map {
     fn apply<F: DeviceField>(self, x: F, factor: F) -> F {
         match self {
             Map::Negate => -x,
-            Map::Square => x.square(),
-            Map::Scale => x * factor,
+            Map::Square => x.native_square(),
+            Map::Scale => x.native_mul(&factor),
         }
     }
 }
@@ -371,7 +372,7 @@ pub(super) fn pow_spec<F: DeviceField>(output: Output) -> KernelSpec {
     let body = |params: &PowParams, (data, exponent): (InAndOut<'_, '_>, &mut CpuArg<'_>)| {
         let exponent: Vec<u64> = exponent.read::<u32>().chunks(2).map(join).collect();
         let exponent = if params.bits == 0 { &[] } else { exponent.as_slice() };
-        for_each(data, params.len, |x: F| x.pow(exponent));
+        for_each(data, params.len, |x: F| Native(x).pow(exponent).0);
     };
     let variant = variant::<F>(&format!("powers{}", output.label()));
     let mul = iterations::mul::<F>();

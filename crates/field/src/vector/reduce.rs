@@ -95,9 +95,9 @@ impl Combine {
 
     pub(super) fn apply<F: DeviceField>(self, near: F, far: F, weight: F) -> F {
         match self {
-            Combine::Sum => near + far,
-            Combine::Product => near * far,
-            Combine::Horner => near + weight * far,
+            Combine::Sum => near.native_add(&far),
+            Combine::Product => near.native_mul(&far),
+            Combine::Horner => near.native_add(&weight.native_mul(&far)),
         }
     }
 
@@ -417,7 +417,7 @@ fn run<F: DeviceField>(
     let (a, b) = (a.read::<u32>(), b.map(|b| b.read::<u32>()));
     let at = |limbs: &[u32], i: usize| F::load(&limbs[i * F::LIMBS..]);
     let weight = weights.map_or(F::ONE, |weights| at(weights.read(), params.weights as usize));
-    let term = |i: usize| b.map_or_else(|| at(a, i), |b| at(a, i) * at(b, i));
+    let term = |i: usize| b.map_or_else(|| at(a, i), |b| at(a, i).native_mul(&at(b, i)));
     let (len, chunks) = (params.len as usize, params.chunks as usize);
     let results = &mut out.write::<u32>()[..chunks * F::LIMBS];
     parallel::chunks(results, F::LIMBS, &|slot, result| {

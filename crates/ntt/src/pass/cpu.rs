@@ -6,7 +6,7 @@ use evariste_backend::{
     author::{CpuArg, Wiped},
     parallel,
 };
-use evariste_field::{DeviceField, ifma, words::Words};
+use evariste_field::{DeviceField, ifma, native::Native, words::Words};
 
 use super::{Args, Endpoint, KernelVariant, Line, Params, flags};
 use crate::{config::Twiddles, order::reverse_bits};
@@ -46,12 +46,12 @@ impl KernelVariant {
         }
         let half = 1 << self.log_rows >> 1;
         let step = params.log_roots - self.log_rows;
-        let roots: Vec<F> = (0..half).map(|i| roots.at(3 * (params.roots as usize + (i << step)))).collect();
-        let radix = F::from(2u8).pow([32 * F::LIMBS as u64]);
+        let roots: Vec<Native<F>> = (0..half).map(|i| roots.at(3 * (params.roots as usize + (i << step)))).collect();
+        let radix = Native(F::from(2u8).pow([32 * F::LIMBS as u64]));
         let tile = Tile { variant: self, params, data, twiddles, scale, roots: &roots, radix };
         let tiles = (params.lines - params.first).div_ceil(1 << self.log_width);
         parallel::ranges(tiles as usize, &|tiles| {
-            let mut memory = Wiped::from(vec![F::ZERO; 1 << (self.log_rows + self.log_width)]);
+            let mut memory = Wiped::from(vec![Native::<F>::ZERO; 1 << (self.log_rows + self.log_width)]);
             for i in tiles {
                 tile.run(params.first + ((i as u32) << self.log_width), &mut memory);
             }
@@ -71,12 +71,12 @@ impl<'a, F: DeviceField> Table<'a, F> {
         Self { limbs, field: PhantomData }
     }
 
-    pub(super) fn at(&self, i: usize) -> F {
-        F::load(&self.limbs[i * F::LIMBS..][..F::LIMBS])
+    pub(super) fn at(&self, i: usize) -> Native<F> {
+        Native::load(&self.limbs[i * F::LIMBS..][..F::LIMBS])
     }
 
     /// The factor of the element at a position, where this is the table of scales.
-    pub(super) fn scale_of(&self, params: &Params, position: usize) -> F {
+    pub(super) fn scale_of(&self, params: &Params, position: usize) -> Native<F> {
         if params.has(flags::SCALE_CONSTANT) {
             return self.at(params.scales as usize);
         }
@@ -121,13 +121,13 @@ impl<F: DeviceField> Data<F> {
         }
     }
 
-    pub(super) fn load(&self, i: usize) -> F {
+    pub(super) fn load(&self, i: usize) -> Native<F> {
         assert!((i + 1) * F::LIMBS <= self.input_limbs);
         // SAFETY: inside the buffer, and no other thread writes this element.
-        F::load(unsafe { std::slice::from_raw_parts(self.input.add(i * F::LIMBS), F::LIMBS) })
+        Native::load(unsafe { std::slice::from_raw_parts(self.input.add(i * F::LIMBS), F::LIMBS) })
     }
 
-    pub(super) fn store(&self, i: usize, x: F) {
+    pub(super) fn store(&self, i: usize, x: Native<F>) {
         assert!((i + 1) * F::LIMBS <= self.output_limbs);
         // SAFETY: inside the buffer, and no other thread reads or writes this element.
         x.store(unsafe { std::slice::from_raw_parts_mut(self.output.add(i * F::LIMBS), F::LIMBS) });
@@ -156,14 +156,14 @@ pub(super) struct Tile<'a, F> {
     pub(super) data: Data<F>,
     pub(super) twiddles: Table<'a, F>,
     pub(super) scale: Table<'a, F>,
-    pub(super) roots: &'a [F],
+    pub(super) roots: &'a [Native<F>],
     /// R = 2^(32·LIMBS) of Montgomery forms.
-    pub(super) radix: F,
+    pub(super) radix: Native<F>,
 }
 
 impl<F: DeviceField> Tile<'_, F> {
     /// Transforms the lines from `first` on. `memory` holds them row by row.
-    pub(super) fn run(&self, first: u32, memory: &mut [F]) {
+    pub(super) fn run(&self, first: u32, memory: &mut [Native<F>]) {
         let KernelVariant { log_rows, log_width, .. } = self.variant;
         let (rows, columns) = (1usize << log_rows, 1usize << log_width);
         let count = columns.min((self.params.lines - first) as usize);
@@ -191,21 +191,13 @@ impl<F: DeviceField> Tile<'_, F> {
             memory[(r as usize) << log_width | c as usize] = if scaled { v * self.scale_of(position) } else { v };
         });
 
-        for step in 0..log_rows {
-            let half = rows >> (step + 1);
-            for block in memory.chunks_exact_mut(2 * half * columns) {
-                let (top, bottom) = block.split_at_mut(half * columns);
-                for (i, (top, bottom)) in
-                    top.chunks_exact_mut(columns).zip(bottom.chunks_exact_mut(columns)).enumerate()
-                {
-                    let w = self.roots[i << step];
-                    for (u, v) in top[..count].iter_mut().zip(&mut bottom[..count]) {
-                        let difference = *u - *v;
-                        *u += *v;
-                        *v = if i == 0 { difference } else { difference * w };
-                    }
-                }
-            }
+        let mut step = 0;
+        while step + 2 <= log_rows {
+            self.four(memory, step, count);
+            step += 2;
+        }
+        if step < log_rows {
+            self.two(memory, step, count);
         }
 
         let twiddled = self.params.has(flags::TWIDDLE_OFFSET | flags::TWIDDLE_BLOCK);
@@ -219,8 +211,56 @@ impl<F: DeviceField> Tile<'_, F> {
         });
     }
 
+    /// A level of butterflies, on the first `count` lines.
+    fn two(&self, memory: &mut [Native<F>], step: u32, count: usize) {
+        let columns = 1usize << self.variant.log_width;
+        let half = (1 << self.variant.log_rows >> (step + 1)) * columns;
+        for block in memory.chunks_exact_mut(2 * half) {
+            let (top, bottom) = block.split_at_mut(half);
+            for (i, (top, bottom)) in top.chunks_exact_mut(columns).zip(bottom.chunks_exact_mut(columns)).enumerate() {
+                let w = self.roots[i << step];
+                for (u, v) in top[..count].iter_mut().zip(&mut bottom[..count]) {
+                    let difference = *u - *v;
+                    *u += *v;
+                    *v = if i == 0 { difference } else { difference * w };
+                }
+            }
+        }
+    }
+
+    /// Two levels, with one visit to each element.
+    fn four(&self, memory: &mut [Native<F>], step: u32, count: usize) {
+        let columns = 1usize << self.variant.log_width;
+        let rows = 1usize << self.variant.log_rows >> (step + 2);
+        for block in memory.chunks_exact_mut(4 * rows * columns) {
+            let (top, bottom) = block.split_at_mut(2 * rows * columns);
+            let ((first, second), (third, fourth)) =
+                (top.split_at_mut(rows * columns), bottom.split_at_mut(rows * columns));
+            for i in 0..rows {
+                let [w, w_second, square] = [i << step, (i + rows) << step, i << (step + 1)].map(|at| self.roots[at]);
+                let line = i * columns..i * columns + count;
+                let [a, b, c, d] = [&mut *first, &mut *second, &mut *third, &mut *fourth].map(|x| &mut x[line.clone()]);
+                for (((a, b), c), d) in a.iter_mut().zip(b).zip(c).zip(d) {
+                    let (sum, sum_second) = (*a + *c, *b + *d);
+                    let (mut difference, difference_second) = (*a - *c, (*b - *d) * w_second);
+                    *a = sum + sum_second;
+                    *b = sum - sum_second;
+                    if i > 0 {
+                        difference *= w;
+                        *b *= square;
+                    }
+                    *c = difference + difference_second;
+                    *d = difference - difference_second;
+                    if i > 0 {
+                        *d *= square;
+                    }
+                }
+            }
+        }
+    }
+
     /// `v` times the factor of output `k` and index `j`.
-    fn twiddled(&self, v: F, j: usize, k: usize) -> F {
+    fn twiddled(&self, v: Native<F>, j: usize, k: usize) -> Native<F> {
         let Params { twiddles, log_twiddles, shift, .. } = *self.params;
         let (at, zero) = (twiddles as usize, self.params.has(flags::TWIDDLE_ZERO));
         let e = (j * k) << shift;
@@ -238,7 +278,7 @@ impl<F: DeviceField> Tile<'_, F> {
             }
             Twiddles::TwoPowers => {
                 let v = if zero { v * self.twiddles.at(at) } else { v };
-                v * self.twiddles.at(at + 1).pow([j as u64]).pow([k as u64])
+                v * self.twiddles.at(at + 1).pow(&[j as u64]).pow(&[k as u64])
             }
             Twiddles::TwoLevel => {
                 let [low, high] = self.params.two_levels(j, k);
@@ -263,7 +303,7 @@ impl<F: DeviceField> Tile<'_, F> {
         }
     }
 
-    fn scale_of(&self, position: usize) -> F {
+    fn scale_of(&self, position: usize) -> Native<F> {
         self.scale.scale_of(self.params, position)
     }
 }

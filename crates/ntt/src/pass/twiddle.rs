@@ -51,7 +51,7 @@ pub(crate) fn spec<F: DeviceField>(quotients: bool) -> KernelSpec {
                 let (low, high) = (e & ((1 << params.split) - 1), (1 << params.split) + (e >> params.split));
                 let factor = powers.at(low) * powers.at(high);
                 match quotients {
-                    true => out.copy_from_slice(&shoup_constants([factor])[F::LIMBS..]),
+                    true => out.copy_from_slice(&shoup_constants([factor.0])[F::LIMBS..]),
                     false => factor.store(out),
                 }
             }

@@ -15,6 +15,7 @@ use evariste_curve::{
 use evariste_field::{
     DeviceField, Mont,
     ifma::{self, STEP},
+    native::Native,
     source::{self, iterations},
 };
 
@@ -260,7 +261,9 @@ fn is_member<C: DeviceCurve<BaseField: RootField>>(
     [x, y, z]: point::JacobianOf<C>,
 ) -> bool {
     let Some(ends) = membership.ends else { return z == C::BaseField::ZERO };
-    let [u, v] = if membership.conjugate { p.map(|x| x.frobenius_map(1)) } else { p };
+    let ends = ends.map(Native);
+    let [u, v] = if membership.conjugate { p.map(|x| x.frobenius_map(1)) } else { p }.map(Native);
+    let [x, y, z] = [x, y, z].map(Native);
     let square = z.square();
-    z != C::BaseField::ZERO && u * ends[0] * square == x && v * ends[1] * square * z == y
+    !z.is_zero() && u * ends[0] * square == x && v * ends[1] * square * z == y
 }

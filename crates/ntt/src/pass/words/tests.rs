@@ -3,6 +3,7 @@ use std::ops::Range;
 use ark_ff::{FftField, UniformRand};
 use evariste_field::{
     DeviceField,
+    native::Native,
     small::{BabyBear, Goldilocks, KoalaBear},
     words::{Shoup, WordPart},
 };
@@ -192,7 +193,7 @@ fn check<F: DeviceField + FftField>(log_n: u32, log_tile: u32, batch: usize, col
             };
             let step = params.log_roots - variant.log_rows;
             let root = |i: usize| Table::<F>::new(&roots).at(3 * (params.roots as usize + (i << step)));
-            let within: Vec<F> = (0..1 << variant.log_rows >> 1).map(root).collect();
+            let within: Vec<Native<F>> = (0..1 << variant.log_rows >> 1).map(root).collect();
             let [twiddles, scales] = [&factors, &scale].map(|table| Table::<F>::new(table));
             // Results beside each other, and with room between.
             for apart in 0..2 {
@@ -206,9 +207,9 @@ fn check<F: DeviceField + FftField>(log_n: u32, log_tile: u32, batch: usize, col
                     twiddles,
                     scale: scales,
                     roots: &within,
-                    radix: F::ONE,
+                    radix: Native::ONE,
                 };
-                let mut memory = vec![F::ZERO; 1 << (variant.log_rows + variant.log_width)];
+                let mut memory = vec![Native::<F>::ZERO; 1 << (variant.log_rows + variant.log_width)];
                 (0..params.lines).step_by(1 << variant.log_width).for_each(|first| tile.run(first, &mut memory));
                 let (input, roots, twiddles, scale) = (source.as_ptr(), &roots[..], &factors[..], &scale[..]);
                 let run = |words: Words, lines: Range<u32>, input: *const u32, output: *mut u32| {
