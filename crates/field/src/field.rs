@@ -4,7 +4,7 @@ use ark_ff::{
 };
 
 use self::arithmetic::Arithmetic;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
 use crate::chains::{Chains, Modulus};
 use crate::native::Native;
 
@@ -180,7 +180,7 @@ impl<P: MontConfig<N>, const N: usize> DeviceField for Fp<MontBackend<P, N>, N> 
         Vec::new()
     }
 
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
     #[inline]
     fn native_mul(&self, other: &Self) -> Self {
         match Chains::of(const { &Self::CHAINS }) {
@@ -189,7 +189,7 @@ impl<P: MontConfig<N>, const N: usize> DeviceField for Fp<MontBackend<P, N>, N> 
         }
     }
 
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
     #[inline]
     fn native_square(&self) -> Self {
         match Chains::of(const { &Self::CHAINS }) {
@@ -198,7 +198,7 @@ impl<P: MontConfig<N>, const N: usize> DeviceField for Fp<MontBackend<P, N>, N> 
         }
     }
 
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
     #[inline]
     fn native_add(&self, other: &Self) -> Self {
         match Chains::of(const { &Self::CHAINS }) {
@@ -207,7 +207,7 @@ impl<P: MontConfig<N>, const N: usize> DeviceField for Fp<MontBackend<P, N>, N> 
         }
     }
 
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
     #[inline]
     fn native_sub(&self, other: &Self) -> Self {
         match Chains::of(const { &Self::CHAINS }) {
@@ -218,12 +218,12 @@ impl<P: MontConfig<N>, const N: usize> DeviceField for Fp<MontBackend<P, N>, N> 
 }
 
 /// What the processor's instructions for long products take of a field.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
 trait LongProducts<const N: usize> {
     const CHAINS: Option<Modulus<N>>;
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
 impl<P: MontConfig<N>, const N: usize> LongProducts<N> for Fp<MontBackend<P, N>, N> {
     const CHAINS: Option<Modulus<N>> = Modulus::new(P::MODULUS.0, P::INV);
 }

@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod add_sub;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
 mod chains;
 mod element;
 pub mod evaluator;

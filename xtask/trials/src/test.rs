@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use evariste_backend::{
     Device, DeviceId, Kind,
-    author::{CpuVectors, cpu_vectors},
+    author::{CpuVectors, cpu_has_carry_chains, cpu_vectors},
     nvrtc,
 };
 use evariste_conformance::EVERY_FIELD;
@@ -242,6 +242,13 @@ impl Matrix {
         if cpu_vectors() < Some(CpuVectors::Avx512Ifma) {
             self.miss("lanes", "the processor has no AVX-512 IFMA, so that the tests of lanes did not run".into());
             self.add("lanes", "workspace", Counts::SKIPPED);
+        }
+        if !cpu_has_carry_chains() {
+            self.miss(
+                "chains",
+                "the processor has no BMI2 and ADX, so that the tests of long products did not run".into(),
+            );
+            self.add("chains", "workspace", Counts::SKIPPED);
         }
         if let Err(error) = Device::wgpu(0) {
             self.miss("wgpu", format!("the tests of the backend itself did not run: {error}"));
