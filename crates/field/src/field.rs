@@ -6,7 +6,6 @@ use ark_ff::{
 use self::arithmetic::Arithmetic;
 #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
 use crate::chains::{Chains, Modulus};
-use crate::native::Native;
 
 pub(crate) mod arithmetic;
 pub(crate) mod constants;
@@ -319,8 +318,8 @@ pub(crate) fn floor_on<F: Field>(
 
 /// x by the square of the root that is adjoined.
 #[inline]
-fn by_square<P: QuadExtConfig>(mut x: Native<P::BaseField>) -> Native<P::BaseField> {
-    P::mul_base_field_by_nonresidue_in_place(&mut x.0);
+fn by_square<P: QuadExtConfig>(mut x: P::BaseField) -> P::BaseField {
+    P::mul_base_field_by_nonresidue_in_place(&mut x);
     x
 }
 
@@ -355,19 +354,19 @@ impl<P: QuadExtConfig<BaseField: DeviceField>> DeviceField for QuadExtField<P> {
     /// Three products of the base (Karatsuba).
     #[inline]
     fn native_mul(&self, other: &Self) -> Self {
-        let [a0, a1, b0, b1] = [self.c0, self.c1, other.c0, other.c1].map(Native);
-        let (low, high) = (a0 * b0, a1 * b1);
-        let c1 = (a0 + a1) * (b0 + b1) - low - high;
-        Self { c0: (low + by_square::<P>(high)).0, c1: c1.0 }
+        let (low, high) = (self.c0.native_mul(&other.c0), self.c1.native_mul(&other.c1));
+        let sums = [self, other].map(|x| x.c0.native_add(&x.c1));
+        let c1 = sums[0].native_mul(&sums[1]).native_sub(&low).native_sub(&high);
+        Self { c0: low.native_add(&by_square::<P>(high)), c1 }
     }
 
     /// Two products of the base: a0² + β a1² = (a0 + a1) (a0 + β a1) − (1 + β) a0 a1.
     #[inline]
     fn native_square(&self) -> Self {
-        let [a0, a1] = [self.c0, self.c1].map(Native);
-        let product = a0 * a1;
-        let c0 = (a0 + a1) * (a0 + by_square::<P>(a1)) - product - by_square::<P>(product);
-        Self { c0: c0.0, c1: product.double().0 }
+        let product = self.c0.native_mul(&self.c1);
+        let (sum, other) = (self.c0.native_add(&self.c1), self.c0.native_add(&by_square::<P>(self.c1)));
+        let c0 = sum.native_mul(&other).native_sub(&product).native_sub(&by_square::<P>(product));
+        Self { c0, c1: product.native_add(&product) }
     }
 
     #[inline]

@@ -3,10 +3,7 @@
 use std::{
     ffi::{CStr, c_char, c_int},
     fs, ptr,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, OnceLock},
 };
 
 use cudarc::driver::sys::{self, CUctx_st, CUdevice, CUdevice_attribute, CUresult};
@@ -156,8 +153,6 @@ pub(super) struct Context {
     device: CUdevice,
     raw: Handle<CUctx_st>,
     lost: OnceLock<String>,
-    /// It was declared lost. Its work may go on, and waits for that may not end.
-    abandoned: AtomicBool,
 }
 
 impl Context {
@@ -181,7 +176,7 @@ impl Context {
         check("cuDeviceGet", unsafe { (functions.cuDeviceGet)(&mut device, ordinal) })?;
         // SAFETY: the device was just given by the driver; the pointer is to a live value.
         check("cuDevicePrimaryCtxRetain", unsafe { (functions.cuDevicePrimaryCtxRetain)(&mut raw, device) })?;
-        Ok(Arc::new(Self { functions, id, device, raw: Handle(raw), lost, abandoned: AtomicBool::new(false) }))
+        Ok(Arc::new(Self { functions, id, device, raw: Handle(raw), lost }))
     }
 
     pub(super) fn functions(&self) -> &'static Functions {
@@ -224,19 +219,7 @@ impl Context {
 
     /// Declares the device lost, unless it is.
     pub(super) fn lose(&self, reason: &str) {
-        if self.lost.set(reason.to_owned()).is_ok() {
-            self.abandoned.store(true, Ordering::SeqCst);
-        }
-    }
-
-    /// Refuses a device that was declared lost.
-    pub(super) fn expect_kept(&self) -> Result<()> {
-        match self.lost.get() {
-            Some(reason) if self.abandoned.load(Ordering::SeqCst) => {
-                Err(Error::Lost { device: self.id, reason: reason.clone() })
-            }
-            _ => Ok(()),
-        }
+        self.lost.get_or_init(|| reason.to_owned());
     }
 
     /// Waits for all work of the context. It must be bound.

@@ -146,10 +146,9 @@ impl Stream {
 
     /// Lets later work wait for everything that `other` has been given so far. Should events fail, the host waits; so
     /// it does for a stream of another device, whose events are not this one's. A device that is lost does nothing any
-    /// more, unless it was only declared lost: that is an error, since waiting might not end.
+    /// more.
     pub(super) fn wait_for_stream(&self, other: &Self, events: &Arc<Events>) -> Result<()> {
         if !self.is_beside(other) {
-            other.context.expect_kept()?;
             return match other.synchronize() {
                 Err(Error::Lost { .. }) => Ok(()),
                 waited => waited,
