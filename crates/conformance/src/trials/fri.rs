@@ -91,7 +91,7 @@ fn folds<F: FriField>(device: &Device) -> Outcome {
 fn values(device: &Device) -> Outcome {
     let (z, shift) = (samples::<F>(64, 2)[63], BabyBear::GENERATOR);
     let plan = Quotients::<F>::new(device, 7)?;
-    for (log_height, columns) in [(7u32, 3), (3, 70)] {
+    for (log_height, columns) in [(7u32, 3), (3, 300)] {
         let coefficients = samples::<BabyBear>(columns << log_height, 9);
         let columns_of: Vec<&[BabyBear]> = coefficients.chunks(1 << log_height).collect();
         let points = reference::points(log_height, shift);
