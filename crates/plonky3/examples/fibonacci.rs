@@ -5,45 +5,18 @@
 //! Without a device it takes the one that `EVARISTE_DEVICE` names, or else the best one. Plonky3 has vector code only
 //! where this program is built for it, as with `RUSTFLAGS=-Ctarget-cpu=native`.
 
+#[path = "support/sides.rs"]
+mod sides;
 #[path = "support/stages.rs"]
 mod stages;
 
 use anyhow::{Result, ensure};
 use evariste_backend::Device;
-use evariste_hash::Poseidon2Parameters;
-use evariste_plonky3::{DeviceDft, DeviceFriPcs, DeviceMmcs};
 use p3_air::{Air, AirBuilder, BaseAir, WindowAccess};
-use p3_baby_bear::{BabyBear, Poseidon2BabyBear, default_babybear_poseidon2_16};
-use p3_challenger::DuplexChallenger;
-use p3_commit::ExtensionMmcs;
-use p3_dft::Radix2DitParallel;
-use p3_field::{Field, PrimeCharacteristicRing, extension::BinomialExtensionField};
-use p3_fri::{FriParameters, TwoAdicFriPcs};
+use p3_baby_bear::BabyBear;
+use p3_field::PrimeCharacteristicRing;
 use p3_matrix::dense::RowMajorMatrix;
-use p3_merkle_tree::MerkleTreeMmcs;
-use p3_symmetric::{PaddingFreeSponge, TruncatedPermutation};
-use p3_uni_stark::{Proof, StarkConfig, prove, verify};
-
-type Permutation = Poseidon2BabyBear<16>;
-type Hash = PaddingFreeSponge<Permutation, 16, 8, 8>;
-type Compression = TruncatedPermutation<Permutation, 2, 8, 16>;
-type Packing = <BabyBear as Field>::Packing;
-type HostMmcs = MerkleTreeMmcs<Packing, Packing, Hash, Compression, 2, 8>;
-
-type Challenge = BinomialExtensionField<BabyBear, 4>;
-type Challenger = DuplexChallenger<BabyBear, Permutation, 16, 8>;
-type HostPcs<Dft, ValMmcs> = TwoAdicFriPcs<BabyBear, Dft, ValMmcs, ExtensionMmcs<BabyBear, Challenge, ValMmcs>>;
-type Config<Pcs> = StarkConfig<Pcs, Challenge, Challenger>;
-type HostConfig = Config<HostPcs<Radix2DitParallel<BabyBear>, HostMmcs>>;
-
-/// Without proofs of work: Plonky3 takes any solution that one of its threads finds first, and proofs would differ.
-fn fri<M>(mmcs: M) -> FriParameters<M> {
-    FriParameters { query_proof_of_work_bits: 0, ..FriParameters::new_benchmark(mmcs) }
-}
-
-fn config<Pcs: Clone>(pcs: Pcs) -> Config<Pcs> {
-    Config::new(pcs, Challenger::new(default_babybear_poseidon2_16()))
-}
+use p3_uni_stark::{Proof, prove, verify};
 
 /// Rows of pairs (a, b), each followed by (b, a + b). The first row is public.
 struct Sequences(usize);
@@ -99,27 +72,22 @@ fn main() -> Result<()> {
 
     stages::start()?;
 
-    let permutation = default_babybear_poseidon2_16();
-    let mmcs = HostMmcs::new(Hash::new(permutation.clone()), Compression::new(permutation.clone()), 0);
-    let parameters = fri(ExtensionMmcs::new(mmcs.clone()));
-    let host: HostConfig = config(HostPcs::new(Radix2DitParallel::default(), mmcs, parameters));
+    let host = sides::host();
     let expected = stages::proved("Plonky3's types", &trace, |trace| prove(&host, &air, trace, &public))?;
 
     let name = device.info().id;
-    let mmcs = DeviceMmcs::<BabyBear, _, 16, 8, 8>::new(&device, permutation, Poseidon2Parameters::plonky3(16)?, 0)?;
-    let parameters = fri(ExtensionMmcs::new(mmcs.clone()));
-    let adapters = config(HostPcs::new(DeviceDft::<BabyBear>::new(&device), mmcs.clone(), parameters));
+    let adapters = sides::adapters(&device)?;
     let text = format!("transforms and trees on {name}");
     let proof = stages::proved(&text, &trace, |trace| prove(&adapters, &air, trace, &public))?;
     ensure!(proof.proof == expected.proof, "the proofs differ");
 
-    let resident = config(DeviceFriPcs::new(mmcs.clone(), fri(mmcs))?);
+    let resident = sides::resident(&device)?;
     let text = format!("all commitments on {name}");
     let proof = stages::proved(&text, &trace, |trace| prove(&resident, &air, trace, &public))?;
     ensure!(proof.proof == expected.proof, "the proofs differ");
     proof.beside(&expected);
 
-    let proof: Proof<HostConfig> = serde_json::from_str(&proof.proof)?;
+    let proof: Proof<sides::HostConfig> = serde_json::from_str(&proof.proof)?;
     verify(&host, &air, &proof, &public).map_err(|error| anyhow::anyhow!("{error:?}"))?;
     println!("the proofs are the same, and Plonky3's verifier accepts them ({})", device.info().name);
     Ok(())
