@@ -3,7 +3,7 @@
 // `state` has a state, then R and 1 / R for R = 2^(32 LIMBS): products by them bring integers into Montgomery form, and back.
 // Grid: one thread an i, with the state in registers. No shared memory.
 
-extern "C" __global__ void __launch_bounds__(THREADS) grind(const Params params, BUFFERS(F, F, uint32_t)) {
+extern "C" __global__ void __launch_bounds__(BOUNDS) grind(const Params params, BUFFERS(F, F, uint32_t)) {
     wait_for_previous();
     uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;

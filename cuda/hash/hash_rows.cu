@@ -11,7 +11,7 @@
 #define CARRIED_STATES
 #endif
 
-extern "C" __global__ void __launch_bounds__(THREADS) hash_rows(const Params params, BUFFERS(F, F, F CARRIED_STATES)) {
+extern "C" __global__ void __launch_bounds__(BOUNDS) hash_rows(const Params params, BUFFERS(F, F, F CARRIED_STATES)) {
     wait_for_previous();
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;

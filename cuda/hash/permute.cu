@@ -1,7 +1,7 @@
 // Permutes each of `len` states of WIDTH elements.
 // Grid: one thread a state, which it keeps in registers. No shared memory.
 
-extern "C" __global__ void __launch_bounds__(THREADS) permute(const Params params, BUFFERS(F, F)) {
+extern "C" __global__ void __launch_bounds__(BOUNDS) permute(const Params params, BUFFERS(F, F)) {
     wait_for_previous();
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= params.len) return;

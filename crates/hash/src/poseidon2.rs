@@ -423,9 +423,10 @@ impl<F: DevicePrimeField> Shared<F> {
 }
 
 impl Shape {
-    fn of<F>(parameters: &Poseidon2Parameters<F>) -> Self {
-        let Poseidon2Parameters { width, alpha, rate, digest, .. } = *parameters;
-        Self { width, alpha, rate, digest }
+    fn of<F: DevicePrimeField>(parameters: &Poseidon2Parameters<F>) -> Self {
+        let Poseidon2Parameters { width, alpha, rate, digest, ref diagonal, .. } = *parameters;
+        let two = F::from(2u8);
+        Self { width, alpha, rate, digest, small_start: diagonal.starts_with(&[-two, F::ONE, two]) }
     }
 }
 
@@ -437,7 +438,7 @@ impl<F: DevicePrimeField> Clone for Poseidon2<F> {
 
 impl<F: DevicePrimeField> fmt::Debug for Poseidon2<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shape { width, alpha, rate, digest } = self.shared.shape();
+        let Poseidon2Parameters { width, alpha, rate, digest, .. } = self.shared.parameters;
         f.debug_struct("Poseidon2")
             .field("device", &self.shared.device)
             .field("width", &width)

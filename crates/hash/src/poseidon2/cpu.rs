@@ -387,7 +387,7 @@ impl<F: WordField, const W: usize> Permutation<'_, F, W> {
 
 /// Over other fields.
 fn one_by_one<F: DevicePrimeField>(shape: Shape, rounds: [usize; 2], constants: &[u32], work: Work<'_>) {
-    let Shape { width, alpha, rate, digest } = shape;
+    let Shape { width, alpha, rate, digest, .. } = shape;
     let [end, diagonal, ones] = places(width, rounds);
     let mut initial: Vec<F> = constants.chunks_exact(F::LIMBS).map(F::load).collect();
     let partial = initial.split_off(ones);

@@ -16,8 +16,9 @@ use super::{
 
 impl Shape {
     fn variant<F: DevicePrimeField>(&self, more: &str) -> String {
-        let Self { width, alpha, rate, digest } = self;
-        format!("{}, width {width}, x^{alpha}, {rate} to {digest}{more}", source::label::<F>())
+        let Self { width, alpha, rate, digest, small_start } = self;
+        let start = if *small_start { ", from -2, 1, 2" } else { "" };
+        format!("{}, width {width}, x^{alpha}, {rate} to {digest}{start}{more}", source::label::<F>())
     }
 
     /// Loop iterations of a permutation in WGSL.
@@ -42,7 +43,9 @@ impl Shape {
             ("DIGEST", self.digest as u32),
         ];
         let carried = u32::from(bindings.iter().any(|binding| binding.name == "states"));
-        let defined = format!("#define THREADS {THREADS}\n#define CARRIED {carried}\n");
+        let small_start = u32::from(self.small_start);
+        let defined =
+            format!("#define THREADS {THREADS}\n#define CARRIED {carried}\n#define SMALL_START {small_start}\n");
         spec.with_source(move |language| match language {
             Language::Cuda => {
                 let permutation = evariste_cuda::hash::POSEIDON2;
