@@ -17,9 +17,11 @@
 // Source: Grassi, Khovratovich and Schofnegger, "Poseidon2: a faster version of the Poseidon hash function", AFRICACRYPT
 // 2023; the 4 x 4 matrix is Plonky3's.
 
-// Up to 64 registers a thread: with fewer, neighbouring products wait for each other. Longer states take what they need.
+// Up to 64 registers a thread, or 72: with fewer, neighbouring products wait for each other. Others take what they need.
 #if F_LIMBS == 1 && WIDTH <= 16
 #define BOUNDS THREADS, 1024 / THREADS
+#elif F_LIMBS == 1 && WIDTH <= 24
+#define BOUNDS THREADS, 896 / THREADS
 #else
 #define BOUNDS THREADS
 #endif
