@@ -1,6 +1,9 @@
 use evariste_field::DevicePrimeField;
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    merkle::layers::Arity,
+};
 
 /// The parameters of a Poseidon2 permutation, and of the sponge and the compression over it.
 ///
@@ -15,6 +18,7 @@ pub struct Poseidon2Parameters<F> {
     pub(crate) diagonal: Vec<F>,
     pub(crate) rate: usize,
     pub(crate) digest: usize,
+    pub(crate) arity: Arity,
 }
 
 /// The widths of states.
@@ -64,7 +68,7 @@ impl<F: DevicePrimeField> Poseidon2Parameters<F> {
             return refuse("the rank of the matrix of partial rounds, less than", "the width of a state", width);
         }
         let digest = if width.is_multiple_of(3) { width / 3 } else { width / 2 };
-        Ok(Self { width, alpha, initial, partial, terminal, diagonal, rate: width - digest, digest })
+        Ok(Self { width, alpha, initial, partial, terminal, diagonal, rate: width - digest, digest, arity: Arity::Two })
     }
 
     /// Sets the elements that a sponge overwrites at a time, and those of a digest. A sponge's digest is the first
@@ -84,6 +88,15 @@ impl<F: DevicePrimeField> Poseidon2Parameters<F> {
         (self.rate, self.digest) = (rate, digest);
         Ok(self)
     }
+
+    /// Sets the digests that a compression takes, two unless said. Four are the start of a state that is permuted, if it
+    /// has room for them, as in Plonky3's `TruncatedPermutation`. Otherwise the sponge hashes them, as in its
+    /// `CompressionFunctionFromHasher`.
+    #[must_use]
+    pub fn with_arity(mut self, arity: Arity) -> Self {
+        self.arity = arity;
+        self
+    }
 }
 
 impl<F> Poseidon2Parameters<F> {
@@ -100,6 +113,16 @@ impl<F> Poseidon2Parameters<F> {
     /// Returns the number of elements of a digest.
     pub fn digest(&self) -> usize {
         self.digest
+    }
+
+    /// Whether a compression is one permutation of a state that has room for all digests.
+    pub(crate) fn is_truncated(&self) -> bool {
+        self.arity.children() * self.digest <= self.width
+    }
+
+    /// Returns the zeros that stand for digests behind `count` of them.
+    pub(crate) fn missing_elements(&self, count: usize) -> usize {
+        self.arity.children().saturating_sub(count) * self.digest
     }
 
     /// Returns the number of full rounds at the start, which is that at the end.

@@ -7,12 +7,14 @@ use evariste_backend::{
 };
 use evariste_field::{
     Canonical, DevicePrimeField, Mont,
+    small::BabyBear,
     source::{self, binding_type, iterations},
 };
 
 use crate::{
     bytes::{ByteHash, function::HashFunction, places},
     error::Result,
+    merkle::layers::Arity,
     poseidon2::Rows,
     tree_hash::{Opened, TreeHash, TreeParameters, Wanted, gather, sealed::Sealed},
 };
@@ -45,13 +47,23 @@ pub struct Serialization {
     pub function: HashFunction,
     /// The bytes of elements.
     pub form: Form,
+    /// The digests that a compression takes.
+    pub arity: Arity,
 }
 
 impl Serialization {
     /// Returns that of Plonky3's `SerializingHasher` over a hash of bytes: Montgomery's form for fields below 2^31, and
-    /// integers for Goldilocks.
+    /// integers for Goldilocks. Nodes have two children.
     pub fn plonky3<F: DevicePrimeField>(function: HashFunction) -> Self {
-        Self { function, form: if F::LIMBS == 1 { Form::Montgomery } else { Form::Canonical } }
+        let form = if F::LIMBS == 1 { Form::Montgomery } else { Form::Canonical };
+        Self { function, form, arity: Arity::Two }
+    }
+
+    /// Sets the digests that a compression takes.
+    #[must_use]
+    pub fn with_arity(mut self, arity: Arity) -> Self {
+        self.arity = arity;
+        self
     }
 
     /// Returns the bytes of elements, one after the other.
@@ -67,7 +79,7 @@ impl Serialization {
     }
 }
 
-/// A hash of rows of field elements by their bytes, and of pairs of digests, for [`Merkle`](crate::Merkle). Plonky3
+/// A hash of rows of field elements by their bytes, and of two or four digests, for [`Merkle`](crate::Merkle). Plonky3
 /// calls these `SerializingHasher` and `CompressionFunctionFromHasher`.
 ///
 /// Rows of one matrix in Montgomery's form are hashed where they lie. Others are serialised first, some 64 MiB at a time.
@@ -94,6 +106,7 @@ pub struct SerializingHash<F> {
     hash: ByteHash,
     serialization: Serialization,
     serialize: Arc<LazyKernel<Params>>,
+    spread: Arc<LazyKernel<Params>>,
     field: PhantomData<fn() -> F>,
 }
 
@@ -116,7 +129,8 @@ impl<F: DevicePrimeField> SerializingHash<F> {
     /// [`Error::Device`](crate::Error::Device) if there is no memory, or if the device fails.
     pub fn new(queue: impl Into<Queue>, serialization: Serialization) -> Result<Self> {
         let hash = ByteHash::new(queue, serialization.function)?;
-        Ok(Self { hash, serialization, serialize: Arc::default(), field: PhantomData })
+        let (serialize, spread) = Default::default();
+        Ok(Self { hash, serialization, serialize, spread, field: PhantomData })
     }
 
     /// Returns the hash of bytes.
@@ -129,11 +143,18 @@ impl<F: DevicePrimeField> SerializingHash<F> {
     pub fn kernels(serialization: Serialization) -> Vec<KernelSpec> {
         let mut kernels = ByteHash::kernels(serialization.function);
         kernels.push(spec::<F>(serialization.form));
+        if serialization.arity == Arity::Four {
+            kernels.push(spread_spec());
+        }
         kernels
     }
 
     fn serialize_kernel(&self) -> Result<&Kernel<Params>> {
         Ok(self.serialize.get(self.hash.device(), || spec::<F>(self.serialization.form))?)
+    }
+
+    fn spread_kernel(&self) -> Result<&Kernel<Params>> {
+        Ok(self.spread.get(self.hash.device(), spread_spec)?)
     }
 
     /// Writes rows of all matrices beside each other, by a launch for each.
@@ -187,6 +208,9 @@ impl<F: DevicePrimeField> TreeHash<F> for SerializingHash<F> {
         let prepared = self.hash.device().prepare(&Self::kernels(self.serialization))?;
         self.hash.prepare()?;
         self.serialize_kernel()?;
+        if self.serialization.arity == Arity::Four {
+            self.spread_kernel()?;
+        }
         drop(prepared);
         Ok(())
     }
@@ -218,9 +242,40 @@ impl<F: DevicePrimeField> TreeHash<F> for SerializingHash<F> {
         Ok(())
     }
 
-    fn tree_pairs(&self, pairs: View<'_, [u8; 32]>, out: ViewMut<'_, [u8; 32]>, stride: usize) -> Result<()> {
-        let count = out.len().div_ceil(stride);
-        self.hash.hash_apart("the digests to compress", pairs, 2, count, out, stride)
+    fn tree_nodes(
+        &self,
+        children: View<'_, [u8; 32]>,
+        count: usize,
+        mut out: ViewMut<'_, [u8; 32]>,
+        stride: usize,
+    ) -> Result<()> {
+        let (nodes, all, what) =
+            (out.len().div_ceil(stride), self.serialization.arity.children(), "the digests to compress");
+        if count == all {
+            return self.hash.hash_apart(what, children, count, nodes, out, stride);
+        }
+        children.expect_len(what, nodes.saturating_mul(count))?;
+        children.secrecy().expect_to(out.secrecy(), "compression", ["the digests", "the output"])?;
+        // With zeros for the digests that are missing.
+        let most = GROUPS.min(nodes);
+        let mut groups = self.hash.device().alloc_with::<[u8; 32]>(most * all, out.secrecy())?;
+        self.hash.queue().clear(&mut groups)?;
+        let kernel = self.spread_kernel()?;
+        for start in (0..nodes).step_by(most.max(1)) {
+            let len = most.min(nodes - start);
+            let words = len * count * DIGEST_WORDS;
+            let [columns, pitch] = [count, all].map(|digests| (digests * DIGEST_WORDS) as u32);
+            let params = Params { len: words as u32, columns, pitch, place: 0 };
+            let args = &mut [
+                Arg::read(children.view(start * count..(start + len) * count)?),
+                Arg::write(groups.view_mut(..len * all)?),
+            ];
+            // SAFETY: there are so many words, and groups of `pitch` words for them.
+            unsafe { kernel.launch(self.hash.queue(), (words as u64).div_ceil(THREADS.into()), &params, args)? };
+            let digests = out.view_mut(start * stride..start * stride + places(len, stride))?;
+            self.hash.hash_apart(what, groups.view(..len * all)?, all, len, digests, stride)?;
+        }
+        Ok(())
     }
 
     /// By two copies, for which the host waits once both are queued.
@@ -246,8 +301,14 @@ impl<F: DevicePrimeField> TreeParameters<F> for Serialization {
         vec![self.function.digest(&self.bytes(row))]
     }
 
-    fn compress_pair(&self, pair: [&[[u8; 32]]; 2]) -> Vec<[u8; 32]> {
-        vec![self.function.digest(pair.concat().as_flattened())]
+    fn arity(&self) -> Arity {
+        self.arity
+    }
+
+    fn compress(&self, children: &[[u8; 32]]) -> Vec<[u8; 32]> {
+        let mut children = children.to_vec();
+        children.resize(self.arity.children(), [0; 32]);
+        vec![self.function.digest(children.as_flattened())]
     }
 
     fn row_bytes(&self, rows: usize, columns: &[usize]) -> u64 {
@@ -258,6 +319,12 @@ impl<F: DevicePrimeField> TreeParameters<F> for Serialization {
         kept + self.function.required_bytes(rows, bytes)
     }
 
+    fn group_bytes(&self, nodes: usize, count: usize) -> u64 {
+        let all = self.arity.children();
+        let spread = if count < all { (GROUPS.min(nodes) * all * 32) as u64 } else { 0 };
+        spread + self.function.required_bytes(nodes, all * 32)
+    }
+
     fn tree_kernels(&self) -> Vec<KernelSpec> {
         SerializingHash::<F>::kernels(*self)
     }
@@ -265,8 +332,9 @@ impl<F: DevicePrimeField> TreeParameters<F> for Serialization {
 
 impl<F> Clone for SerializingHash<F> {
     fn clone(&self) -> Self {
-        let Self { hash, serialization, serialize, field } = self;
-        Self { hash: hash.clone(), serialization: *serialization, serialize: Arc::clone(serialize), field: *field }
+        let Self { hash, serialization, serialize, spread, field } = self;
+        let (serialize, spread) = (Arc::clone(serialize), Arc::clone(spread));
+        Self { hash: hash.clone(), serialization: *serialization, serialize, spread, field: *field }
     }
 }
 
@@ -275,12 +343,24 @@ impl<F> fmt::Debug for SerializingHash<F> {
         f.debug_struct("SerializingHash")
             .field("hash", &self.hash)
             .field("form", &self.serialization.form)
+            .field("arity", &self.serialization.arity)
             .finish_non_exhaustive()
     }
 }
 
 /// Words of a row that is serialised, at most: kernels count them by 32 bits.
 const MOST_WORDS: usize = 1 << 31;
+
+/// Words of a digest.
+const DIGEST_WORDS: usize = 8;
+
+/// Nodes whose children are written beside zeros at a time: they take 64 MiB.
+const GROUPS: usize = KEPT_BYTES / (4 * 32);
+
+/// The kernel `serialize` for digests: it copies their words, as those of a field of one word.
+fn spread_spec() -> KernelSpec {
+    spec::<BabyBear>(Form::Montgomery)
+}
 
 /// How many rows of so many elements are serialised at a time.
 fn rows_at_once<F: DevicePrimeField>(columns: usize) -> usize {

@@ -1,5 +1,6 @@
 //! Against Plonky3's own types, on every device that is here.
 
+mod fours;
 mod pcs;
 mod stark;
 

@@ -100,8 +100,7 @@ fn poseidon2<F: Poseidon2Field, const WIDTH: usize>(device: &Device) -> Outcome 
 
         let digests = samples::<F>(1 + 2 * len * digest, 9);
         let pairs = digests[1..].chunks_exact(2 * digest);
-        let expected: Vec<F> =
-            pairs.flat_map(|pair| reference::compress(&parameters, &pair[..digest], &pair[digest..])).collect();
+        let expected: Vec<F> = pairs.flat_map(|pair| reference::compress(&parameters, pair)).collect();
         let (data, mut out) = (device.upload::<Mont<F>>(&digests)?, garbage(device, len * digest)?);
         poseidon2.compress(data.view(1..)?, &mut out)?;
         expect_same(&format!("{len} pairs"), &out.to_vec()?, &expected)?;
@@ -144,11 +143,14 @@ fn expected_root<F: DevicePrimeField, P: TreeParameters<F>>(
         if of_height.is_empty() { Vec::new() } else { (0..wanted).map(row).collect() }
     };
     let mut layer = hashes(matrices.iter().map(height).max().unwrap_or(0));
+    let all = parameters.arity().children();
     while layer.len() > 1 {
-        layer = layer.chunks_exact(2).map(|pair| parameters.compress_pair([&pair[0], &pair[1]])).collect();
+        // By two where a matrix comes in between.
+        let group = if layer.len() >= all && !hashes(layer.len() / 2).is_empty() { 2 } else { all };
+        layer = layer.chunks(group).map(|children| parameters.compress(&children.concat())).collect();
         let rows = hashes(layer.len());
         for (node, row) in layer.iter_mut().zip(&rows) {
-            *node = parameters.compress_pair([node, row]);
+            *node = parameters.compress(&[node.clone(), row.clone()].concat());
         }
     }
     layer.concat()

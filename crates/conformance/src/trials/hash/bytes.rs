@@ -6,7 +6,7 @@ use ark_std::rand::{RngCore, SeedableRng, rngs::StdRng};
 use evariste::backend::{Device, author::KernelSpec};
 use evariste::field::small::{BabyBear, Goldilocks};
 use evariste::hash::{
-    ByteHash, Error, HashFunction, Merkle, Rows, Serialization, SerializingHash, TreeParameters,
+    Arity, ByteHash, Error, HashFunction, Merkle, Rows, Serialization, SerializingHash, TreeParameters,
     reference::bytes::digest,
 };
 
@@ -32,7 +32,7 @@ pub(super) fn add(trials: &mut DeviceTrials<'_>) {
         tree_with::<BabyBear, _>(device, SerializingHash::new(device, serialization)?, Reads::Shared)
     });
     trials.add("bytes::tree::goldilocks", |device| {
-        let serialization = Serialization::plonky3::<Goldilocks>(HashFunction::Blake3);
+        let serialization = Serialization::plonky3::<Goldilocks>(HashFunction::Blake3).with_arity(Arity::Four);
         tree_with::<Goldilocks, _>(device, SerializingHash::new(device, serialization)?, Reads::Shared)
     });
     // Rows and digests are of different types.
@@ -49,7 +49,9 @@ pub(super) const KERNELS: KernelGroup =
 fn kernels() -> Vec<KernelSpec> {
     let trees = [
         TreeParameters::<BabyBear>::tree_kernels(&Serialization::plonky3::<BabyBear>(HashFunction::Keccak256)),
-        TreeParameters::<Goldilocks>::tree_kernels(&Serialization::plonky3::<Goldilocks>(HashFunction::Blake3)),
+        TreeParameters::<Goldilocks>::tree_kernels(
+            &Serialization::plonky3::<Goldilocks>(HashFunction::Blake3).with_arity(Arity::Four),
+        ),
     ];
     let others = [HashFunction::Sha256, HashFunction::Blake2s256].map(ByteHash::kernels);
     trees.into_iter().chain(others).flatten().collect()
