@@ -22,7 +22,7 @@ pub struct Poseidon2Parameters<F> {
 }
 
 /// The widths of states.
-pub(crate) const WIDTHS: [usize; 4] = [8, 12, 16, 24];
+pub(crate) const WIDTHS: [usize; 5] = [8, 12, 16, 24, 32];
 
 /// The exponents of S-boxes.
 const ALPHAS: [u32; 3] = [3, 5, 7];
@@ -31,7 +31,7 @@ const ALPHAS: [u32; 3] = [3, 5, 7];
 const MAX_ROUNDS: usize = 256;
 
 impl<F: DevicePrimeField> Poseidon2Parameters<F> {
-    /// Makes parameters of a permutation of `diagonal.len()` elements: 8, 12, 16 or 24. An S-box is x^`alpha`.
+    /// Makes parameters of a permutation of `diagonal.len()` elements: 8, 12, 16, 24 or 32. An S-box is x^`alpha`.
     /// `initial` and `terminal` are the constants of the full rounds at the start and at the end, round by round;
     /// `partial` has one for each partial round. The matrix of partial rounds is 1 + diag(`diagonal`), with 1 the
     /// matrix of ones. That of full rounds is circ(2·M, M, …, M) with M = circ(2, 3, 1, 1).
@@ -47,7 +47,7 @@ impl<F: DevicePrimeField> Poseidon2Parameters<F> {
         let refuse = |what, expected, actual: usize| Err(Error::Parameters { what, expected, actual: actual as u64 });
         let width = diagonal.len();
         if !WIDTHS.contains(&width) {
-            return refuse("the width of a state", "8, 12, 16 or 24", width);
+            return refuse("the width of a state", "8, 12, 16, 24 or 32", width);
         }
         if !ALPHAS.contains(&alpha) || is_multiple(F::MODULUS_MINUS_ONE_DIV_TWO.as_ref(), alpha.into()) {
             return refuse("the exponent of the S-box", "3, 5 or 7, and coprime to p − 1", alpha as usize);

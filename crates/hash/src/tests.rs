@@ -114,18 +114,21 @@ fn check<F: Poseidon2Field, P: PrimeField64, const W: usize, const R: usize, con
 fn baby_bear_is_plonky3s() {
     check::<BabyBear, _, 16, 8, 8>(p3_baby_bear::default_babybear_poseidon2_16());
     check::<BabyBear, _, 24, 16, 8>(p3_baby_bear::default_babybear_poseidon2_24());
+    check::<BabyBear, _, 32, 24, 8>(p3_baby_bear::default_babybear_poseidon2_32());
 }
 
 #[test]
 fn koala_bear_is_plonky3s() {
     check::<KoalaBear, _, 16, 8, 8>(p3_koala_bear::default_koalabear_poseidon2_16());
     check::<KoalaBear, _, 24, 16, 8>(p3_koala_bear::default_koalabear_poseidon2_24());
+    check::<KoalaBear, _, 32, 24, 8>(p3_koala_bear::default_koalabear_poseidon2_32());
 }
 
 #[test]
 fn goldilocks_is_plonky3s() {
     check::<Goldilocks, p3_goldilocks::Goldilocks, 8, 4, 4>(p3_goldilocks::default_goldilocks_poseidon2_8());
     check::<Goldilocks, p3_goldilocks::Goldilocks, 12, 8, 4>(p3_goldilocks::default_goldilocks_poseidon2_12());
+    check::<Goldilocks, p3_goldilocks::Goldilocks, 16, 12, 4>(p3_goldilocks::default_goldilocks_poseidon2_16());
 }
 
 /// Parameters of a field of many words, and an exponent that no published ones have.

@@ -208,6 +208,7 @@ fn run<F: DevicePrimeField>(words: Option<Words>, shape: Shape, rounds: [u32; 2]
         (Some(words), 12) => words.run(Job::<12> { shape, rounds, constants, work }),
         (Some(words), 16) => words.run(Job::<16> { shape, rounds, constants, work }),
         (Some(words), 24) => words.run(Job::<24> { shape, rounds, constants, work }),
+        (Some(words), 32) => words.run(Job::<32> { shape, rounds, constants, work }),
         _ => one_by_one::<F>(shape, rounds, constants, work),
     }
 }

@@ -21,6 +21,7 @@ type P = p3_baby_bear::BabyBear;
 type Packing = <P as Field>::Packing;
 type Permutation16 = p3_baby_bear::Poseidon2BabyBear<16>;
 type Permutation24 = p3_baby_bear::Poseidon2BabyBear<24>;
+type Permutation32 = p3_baby_bear::Poseidon2BabyBear<32>;
 
 /// Plonky3's trees by hashes of rows and of `N` digests of `D` elements.
 type Theirs<H, C, const N: usize, const D: usize> = MerkleTreeMmcs<Packing, Packing, H, C, N, D>;
@@ -28,7 +29,7 @@ type Theirs<H, C, const N: usize, const D: usize> = MerkleTreeMmcs<Packing, Pack
 type Pairs = Theirs<PaddingFreeSponge<Permutation16, 16, 8, 8>, TruncatedPermutation<Permutation16, 2, 8, 16>, 2, 8>;
 
 /// Four digests in a state.
-type Fours = Theirs<PaddingFreeSponge<Permutation16, 16, 12, 4>, TruncatedPermutation<Permutation16, 4, 4, 16>, 4, 4>;
+type Fours = Theirs<PaddingFreeSponge<Permutation32, 32, 24, 8>, TruncatedPermutation<Permutation32, 4, 8, 32>, 4, 8>;
 
 type Sponge24 = PaddingFreeSponge<Permutation24, 24, 16, 8>;
 
@@ -42,7 +43,7 @@ fn pairs(cap_height: usize) -> Pairs {
 }
 
 fn fours(cap_height: usize) -> Fours {
-    let permutation = p3_baby_bear::default_babybear_poseidon2_16();
+    let permutation = p3_baby_bear::default_babybear_poseidon2_32();
     let (hash, compression) = (PaddingFreeSponge::new(permutation.clone()), TruncatedPermutation::new(permutation));
     MerkleTreeMmcs::new(hash, compression, cap_height)
 }
@@ -131,7 +132,7 @@ fn roots_caps_and_openings_are_plonky3s() {
 #[test]
 fn trees_of_four_children_are_plonky3s() {
     let of_width = |width| Poseidon2Parameters::plonky3(width).unwrap().with_arity(Arity::Four);
-    check(&of_width(16).sponge(12, 4).unwrap(), fours, &SHAPES_OF_FOUR);
+    check(&of_width(32), fours, &SHAPES_OF_FOUR);
     check(&of_width(24), sponge_fours, &SHAPES_OF_FOUR[2..5]);
 }
 
