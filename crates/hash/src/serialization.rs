@@ -52,10 +52,11 @@ pub struct Serialization {
 }
 
 impl Serialization {
-    /// Returns that of Plonky3's `SerializingHasher` over a hash of bytes: Montgomery's form for fields below 2^31, and
-    /// integers for Goldilocks. Nodes have two children.
+    /// Returns that of Plonky3's `SerializingHasher` over a hash of bytes: Montgomery's form for BabyBear and KoalaBear, and
+    /// integers for Goldilocks and Mersenne31. Nodes have two children.
     pub fn plonky3<F: DevicePrimeField>(function: HashFunction) -> Self {
-        let form = if F::LIMBS == 1 { Form::Montgomery } else { Form::Canonical };
+        let is_mersenne_31 = F::MODULUS == F::BigInt::from((1u64 << 31) - 1);
+        let form = if F::LIMBS == 1 && !is_mersenne_31 { Form::Montgomery } else { Form::Canonical };
         Self { function, form, arity: Arity::Two }
     }
 

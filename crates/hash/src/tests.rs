@@ -6,7 +6,7 @@ use evariste_backend::{Device, Error as DeviceError, Secrecy};
 use evariste_emulator::Arithmetic;
 use evariste_field::{
     DevicePrimeField, Mont,
-    small::{BabyBear, Goldilocks, KoalaBear},
+    small::{BabyBear, Goldilocks, KoalaBear, Mersenne31},
 };
 use p3_field::PrimeField64;
 use p3_symmetric::{
@@ -122,6 +122,12 @@ fn koala_bear_is_plonky3s() {
     check::<KoalaBear, _, 16, 8, 8>(p3_koala_bear::default_koalabear_poseidon2_16());
     check::<KoalaBear, _, 24, 16, 8>(p3_koala_bear::default_koalabear_poseidon2_24());
     check::<KoalaBear, _, 32, 24, 8>(p3_koala_bear::default_koalabear_poseidon2_32());
+}
+
+#[test]
+fn mersenne_31_is_plonky3s() {
+    check::<Mersenne31, _, 16, 8, 8>(p3_mersenne_31::default_mersenne31_poseidon2_16());
+    check::<Mersenne31, _, 24, 16, 8>(p3_mersenne_31::default_mersenne31_poseidon2_24());
 }
 
 #[test]

@@ -41,6 +41,7 @@ pub(crate) const AREA: Area = Area {
 fn add(trials: &mut DeviceTrials<'_>) {
     trials.add("poseidon2::baby-bear", poseidon2::<BabyBear, 16>);
     trials.add("poseidon2::koala-bear", poseidon2::<small::KoalaBear, 24>);
+    trials.add("poseidon2::mersenne-31", poseidon2::<small::Mersenne31, 16>);
     trials.add("poseidon2::goldilocks", poseidon2::<small::Goldilocks, 16>);
     trials.add("poseidon2::tree_of_four", |device| {
         let hash = Poseidon2::new(device, parameters::<small::Goldilocks>(16)?)?;
@@ -68,6 +69,7 @@ const POSEIDON2: KernelGroup = KernelGroup {
         Ok([
             Poseidon2::kernels(&parameters::<BabyBear>(16)?),
             Poseidon2::kernels(&parameters::<small::KoalaBear>(24)?),
+            Poseidon2::kernels(&parameters::<small::Mersenne31>(16)?),
             Poseidon2::kernels(&parameters::<small::Goldilocks>(16)?),
         ]
         .concat())

@@ -4,7 +4,7 @@ use ark_ff::{BigInteger, PrimeField};
 use ark_std::{rand::Rng, test_rng};
 use evariste_backend::Device;
 use evariste_emulator::Arithmetic;
-use evariste_field::small::{BabyBear, Goldilocks, KoalaBear};
+use evariste_field::small::{BabyBear, Goldilocks, KoalaBear, Mersenne31};
 use p3_commit::Mmcs;
 use p3_field::{PrimeCharacteristicRing, PrimeField64};
 use p3_matrix::dense::RowMajorMatrix;
@@ -92,6 +92,7 @@ fn trees_of_keccak_are_plonky3s() {
 #[test]
 fn trees_of_blake3_are_plonky3s() {
     check!(Goldilocks, p3_goldilocks::Goldilocks, HashFunction::Blake3, p3_blake3::Blake3, Arity::Two, 2);
+    check!(Mersenne31, p3_mersenne_31::Mersenne31, HashFunction::Blake3, p3_blake3::Blake3, Arity::Two, 2);
 }
 
 #[test]
