@@ -22,6 +22,7 @@ pub use error::{Error, Result};
 pub use merkle::layers::{Layer, cap_place, layers, siblings};
 pub use merkle::{
     Merkle, MerkleTree,
+    bytes::{ByteMerkle, ByteRows, verify_bytes},
     layers::Arity,
     verifier::{Opening, cap_len, verify},
 };

@@ -1,6 +1,6 @@
-use std::{cmp::Reverse, fmt, marker::PhantomData};
+use std::{fmt, marker::PhantomData};
 
-use evariste_backend::{Buffer, Element, Queue, Secrecy, View, author::KernelSpec};
+use evariste_backend::{Buffer, Element, Queue, Secrecy, View, ViewMut, author::KernelSpec};
 use evariste_field::{DevicePrimeField, Mont};
 use evariste_primitives::GatherScatter;
 
@@ -15,6 +15,7 @@ use crate::{
     tree_hash::{TreeHash, TreeParameters, Wanted},
 };
 
+pub(crate) mod bytes;
 pub(crate) mod layers;
 pub(crate) mod verifier;
 
@@ -78,26 +79,8 @@ impl<F: DevicePrimeField> Merkle<F> {
     pub fn required_bytes<P: TreeParameters<F>>(parameters: &P, dimensions: &[Dimensions]) -> u64 {
         let layers = layers_of(parameters, dimensions);
         let digest = (parameters.digest_len() * P::Node::BYTES) as u64;
-        let columns = |height: usize| -> Vec<usize> {
-            dimensions.iter().filter(|matrix| matrix.height == height).map(|matrix| matrix.columns).collect()
-        };
-        let scratch = layers.iter().enumerate().map(|(i, layer)| {
-            let columns = columns(layer.nodes);
-            let nodes = match i.checked_sub(1) {
-                Some(below) => parameters.group_bytes(layer.nodes, layers[below].children),
-                None => 0,
-            };
-            if columns.is_empty() {
-                return nodes;
-            }
-            let injected = match i {
-                0 => 0,
-                _ => (2 * layer.nodes as u64).saturating_mul(digest) + parameters.group_bytes(layer.nodes, 2),
-            };
-            nodes.max(injected.saturating_add(parameters.row_bytes(layer.nodes, &columns)))
-        });
-        let digests = layers.last().map_or(0, |root| root.start + 1) as u64;
-        digests.saturating_mul(digest).saturating_add(scratch.max().unwrap_or(0))
+        let group_bytes = |nodes, count| parameters.group_bytes(nodes, count);
+        tree_bytes(&layers, digest, dimensions, &group_bytes, &|rows, columns| parameters.row_bytes(rows, columns))
     }
 
     /// Returns the kernels, for tools that compile them ahead.
@@ -147,8 +130,11 @@ impl<F: DevicePrimeField, H: TreeHash<F>> Merkle<F, H> {
     ///   [`required_bytes`](Merkle::required_bytes), or if the device fails.
     pub fn commit(&self, matrices: &[Rows<'_, F>]) -> Result<MerkleTree<F, H::Node>> {
         let dimensions =
-            matrices.iter().enumerate().map(|(i, rows)| dimensions_of(i, rows)).collect::<Result<Vec<_>>>()?;
-        let height = dimensions.iter().map(|matrix| matrix.height).max().ok_or(Error::NoMatrices)?;
+            matrices.iter().enumerate().map(|(i, rows)| dimensions_of(i, rows.values().len(), rows.columns()));
+        let dimensions = dimensions.collect::<Result<Vec<_>>>()?;
+        if matrices.is_empty() {
+            return Err(Error::NoMatrices);
+        }
         let device = self.queue().device();
         for rows in matrices {
             device.expect_same("a matrix", rows.values().device())?;
@@ -156,38 +142,15 @@ impl<F: DevicePrimeField, H: TreeHash<F>> Merkle<F, H> {
         let secrecy = Secrecy::of(matrices.iter().map(|rows| rows.values().secrecy()));
         let digest = self.hash.tree_parameters().digest_len();
         let layers = layers_of(self.hash.tree_parameters(), &dimensions);
-        let digests = layers.last().map_or(0, |root| root.start + 1);
-        let mut nodes = device.alloc_with::<H::Node>(digests * digest, secrecy)?;
-        for layer in layers.iter().filter(|layer| layer.digests > layer.nodes) {
-            let [from, to] = [layer.nodes, layer.digests].map(|end| (layer.start + end) * digest);
-            self.queue().clear(nodes.view_mut(from..to)?)?;
-        }
-
-        let mut order: Vec<usize> = (0..matrices.len()).collect();
-        order.sort_by_key(|i| Reverse(dimensions[*i].height));
-        let mut rest = &order[..];
-        let mut of_height = |height: usize| {
-            let (these, others) = rest.split_at(rest.partition_point(|i| dimensions[*i].height >= height));
-            rest = others;
-            these.iter().map(|i| matrices[*i]).collect::<Vec<_>>()
+        let plan = Plan { queue: self.queue(), layers: &layers, digest, dimensions: &dimensions };
+        let rows = |height: usize, out: ViewMut<'_, H::Node>, stride: usize| {
+            let of_height = matrices.iter().zip(&dimensions).filter(|(_, matrix)| matrix.height == height);
+            let of_height: Vec<_> = of_height.map(|(rows, _)| *rows).collect();
+            self.hash.tree_rows(&of_height, out, stride)
         };
-        self.hash.tree_rows(&of_height(height), nodes.view_mut(..height * digest)?, 1)?;
-        for (layer, next) in layers.iter().zip(&layers[1..]) {
-            let (before, after) = nodes.as_view_mut().split_at(next.start * digest)?;
-            let children = before.view(layer.start * digest..)?;
-            let parents = after.into_part(..next.nodes * digest)?;
-            let injected = of_height(next.nodes);
-            if injected.is_empty() {
-                self.hash.tree_nodes(children, layer.children, parents, 1)?;
-                continue;
-            }
-            // Each node beside the digest of its row.
-            let mut pairs = device.alloc_with::<H::Node>(2 * next.nodes * digest, secrecy)?;
-            let end = elements_of(next.nodes, digest, 2);
-            self.hash.tree_nodes(children, layer.children, pairs.view_mut(..end)?, 2)?;
-            self.hash.tree_rows(&injected, pairs.view_mut(digest..digest + end)?, 2)?;
-            self.hash.tree_nodes(pairs.as_view(), 2, parents, 1)?;
-        }
+        let nodes = plan.build(secrecy, &rows, &|children, count, out, stride| {
+            self.hash.tree_nodes(children, count, out, stride)
+        })?;
         Ok(MerkleTree { nodes, digest, layers, dimensions, field: PhantomData })
     }
 
@@ -206,8 +169,7 @@ impl<F: DevicePrimeField, H: TreeHash<F>> Merkle<F, H> {
     /// # Errors
     /// [`Error::Device`] if the tree is on another device, or if the device fails.
     pub fn cap(&self, tree: &MerkleTree<F, H::Node>, log_cap: u32) -> Result<Vec<<H::Node as Element>::Host>> {
-        let Layer { start, digests, .. } = tree.layers[cap_place(&tree.layers, log_cap as usize)];
-        Ok(self.queue().read(tree.nodes.view(start * tree.digest..(start + digests) * tree.digest)?)?)
+        tree.read_cap(self.queue(), log_cap)
     }
 
     /// Opens rows: for each of `indices`, the rows of all matrices that belong to it, and the path to the cap `log_cap`
@@ -227,7 +189,8 @@ impl<F: DevicePrimeField, H: TreeHash<F>> Merkle<F, H> {
         log_cap: u32,
     ) -> Result<Vec<Opening<F, <H::Node as Element>::Host>>> {
         let dimensions =
-            matrices.iter().enumerate().map(|(i, rows)| dimensions_of(i, rows)).collect::<Result<Vec<_>>>()?;
+            matrices.iter().enumerate().map(|(i, rows)| dimensions_of(i, rows.values().len(), rows.columns()));
+        let dimensions = dimensions.collect::<Result<Vec<_>>>()?;
         if dimensions != tree.dimensions {
             return Err(Error::OtherMatrices { expected: tree.dimensions.clone(), actual: dimensions });
         }
@@ -237,9 +200,7 @@ impl<F: DevicePrimeField, H: TreeHash<F>> Merkle<F, H> {
             device.expect_same("a matrix", rows.values().device())?;
         }
         let (height, digest, count) = (tree.height(), tree.digest, indices.len());
-        if let Some(index) = indices.iter().copied().find(|index| *index >= height) {
-            return Err(Error::OutOfRange { height, index });
-        }
+        expect_indices(height, indices)?;
         let layers = &tree.layers[..cap_place(&tree.layers, log_cap as usize)];
         let shifted = |shift: u32| indices.iter().map(|index| index >> shift).collect();
         let heights = dimensions.iter().map(|matrix| (height / matrix.height).ilog2());
@@ -285,6 +246,12 @@ impl<F, N: Element> MerkleTree<F, N> {
         self.dimensions.iter().map(|matrix| matrix.height).max().unwrap_or(1)
     }
 
+    /// Reads the digests of a layer.
+    fn read_cap(&self, queue: &Queue, log_cap: u32) -> Result<Vec<N::Host>> {
+        let Layer { start, digests, .. } = self.layers[cap_place(&self.layers, log_cap as usize)];
+        Ok(queue.read(self.nodes.view(start * self.digest..(start + digests) * self.digest)?)?)
+    }
+
     /// Returns the digests, layer by layer, from the leaves to the root, with the zeros that complete compressions.
     pub fn nodes(&self) -> View<'_, N> {
         self.nodes.as_view()
@@ -311,9 +278,91 @@ pub(crate) fn layers_of<F: DevicePrimeField, P: TreeParameters<F>>(
     layers(parameters.arity(), dimensions.iter().map(|matrix| matrix.height))
 }
 
+/// The bytes of a tree with digests of so many bytes, and of what nodes over so many children take beside it, and digests
+/// of so many rows of matrices.
+fn tree_bytes(
+    layers: &[Layer],
+    digest: u64,
+    dimensions: &[Dimensions],
+    group_bytes: &dyn Fn(usize, usize) -> u64,
+    row_bytes: &dyn Fn(usize, &[usize]) -> u64,
+) -> u64 {
+    let columns = |height: usize| -> Vec<usize> {
+        dimensions.iter().filter(|matrix| matrix.height == height).map(|matrix| matrix.columns).collect()
+    };
+    let scratch = layers.iter().enumerate().map(|(i, layer)| {
+        let columns = columns(layer.nodes);
+        let nodes = i.checked_sub(1).map_or(0, |below| group_bytes(layer.nodes, layers[below].children));
+        if columns.is_empty() {
+            return nodes;
+        }
+        let pairs = (2 * layer.nodes as u64).saturating_mul(digest) + group_bytes(layer.nodes, 2);
+        let injected = if i == 0 { 0 } else { pairs };
+        nodes.saturating_add(injected).saturating_add(row_bytes(layer.nodes, &columns))
+    });
+    let digests = layers.last().map_or(0, |root| root.start + 1) as u64;
+    digests.saturating_mul(digest).saturating_add(scratch.max().unwrap_or(0))
+}
+
+/// A tree that is to be built.
+struct Plan<'a> {
+    queue: &'a Queue,
+    layers: &'a [Layer],
+    digest: usize,
+    dimensions: &'a [Dimensions],
+}
+
+/// Writes the digests of the rows of all matrices of a height, so far apart.
+type HashRows<'a, N> = &'a dyn Fn(usize, ViewMut<'_, N>, usize) -> Result<()>;
+
+/// Writes the nodes over each so many neighbours, so far apart.
+type HashNodes<'a, N> = &'a dyn Fn(View<'_, N>, usize, ViewMut<'_, N>, usize) -> Result<()>;
+
+impl Plan<'_> {
+    /// Computes all layers.
+    fn build<N: Element>(
+        &self,
+        secrecy: Secrecy,
+        hash_rows: HashRows<'_, N>,
+        hash_nodes: HashNodes<'_, N>,
+    ) -> Result<Buffer<N>> {
+        let Self { queue, layers, digest, dimensions } = *self;
+        let device = queue.device();
+        let digests = layers.last().map_or(0, |root| root.start + 1);
+        let mut nodes = device.alloc_with::<N>(digests * digest, secrecy)?;
+        for layer in layers.iter().filter(|layer| layer.digests > layer.nodes) {
+            let [from, to] = [layer.nodes, layer.digests].map(|end| (layer.start + end) * digest);
+            queue.clear(nodes.view_mut(from..to)?)?;
+        }
+        hash_rows(layers[0].nodes, nodes.view_mut(..layers[0].nodes * digest)?, 1)?;
+        for (layer, next) in layers.iter().zip(&layers[1..]) {
+            let (before, after) = nodes.as_view_mut().split_at(next.start * digest)?;
+            let children = before.view(layer.start * digest..)?;
+            let parents = after.into_part(..next.nodes * digest)?;
+            if dimensions.iter().all(|matrix| matrix.height != next.nodes) {
+                hash_nodes(children, layer.children, parents, 1)?;
+                continue;
+            }
+            // Each node beside the digest of its row.
+            let mut pairs = device.alloc_with::<N>(2 * next.nodes * digest, secrecy)?;
+            let end = elements_of(next.nodes, digest, 2);
+            hash_nodes(children, layer.children, pairs.view_mut(..end)?, 2)?;
+            hash_rows(next.nodes, pairs.view_mut(digest..digest + end)?, 2)?;
+            hash_nodes(pairs.as_view(), 2, parents, 1)?;
+        }
+        Ok(nodes)
+    }
+}
+
+fn expect_indices(height: usize, indices: &[usize]) -> Result<()> {
+    match indices.iter().copied().find(|index| *index >= height) {
+        Some(index) => Err(Error::OutOfRange { height, index }),
+        None => Ok(()),
+    }
+}
+
 /// The dimensions of matrix number `index`, of a power of two rows.
-fn dimensions_of<F: DevicePrimeField>(index: usize, rows: &Rows<'_, F>) -> Result<Dimensions> {
-    let (len, columns) = (rows.values().len(), rows.columns());
+fn dimensions_of(index: usize, len: usize, columns: usize) -> Result<Dimensions> {
     if columns == 0 || !len.is_multiple_of(columns) {
         return Err(Error::Columns { matrix: index, columns, elements: len });
     }

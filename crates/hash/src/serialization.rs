@@ -67,6 +67,29 @@ impl Serialization {
         self
     }
 
+    /// The digest of digests, and of zeros for those that are missing.
+    pub(crate) fn compressed(&self, children: &[[u8; 32]]) -> Vec<[u8; 32]> {
+        let mut children = children.to_vec();
+        children.resize(self.arity.children(), [0; 32]);
+        vec![self.function.digest(children.as_flattened())]
+    }
+
+    /// The kernels that digests take.
+    pub(crate) fn digest_kernels(&self) -> Vec<KernelSpec> {
+        let mut kernels = ByteHash::kernels(self.function);
+        if self.arity == Arity::Four {
+            kernels.push(spread_spec());
+        }
+        kernels
+    }
+
+    /// Bytes of memory that so many nodes over `count` children each take beside these.
+    pub(crate) fn bytes_of_nodes(&self, nodes: usize, count: usize) -> u64 {
+        let all = self.arity.children();
+        let spread = if count < all { (GROUPS.min(nodes) * all * 32) as u64 } else { 0 };
+        spread + self.function.required_bytes(nodes, all * 32)
+    }
+
     /// Returns the bytes of elements, one after the other.
     pub fn bytes<F: DevicePrimeField>(&self, elements: &[F]) -> Vec<u8> {
         // Aligned, as encoders count on.
@@ -123,7 +146,7 @@ params! {
     }
 }
 
-impl<F: DevicePrimeField> SerializingHash<F> {
+impl<F> SerializingHash<F> {
     /// Makes a plan on a queue (`&device` is its default one). Kernels are compiled at their first use.
     ///
     /// # Errors
@@ -139,23 +162,77 @@ impl<F: DevicePrimeField> SerializingHash<F> {
         &self.hash
     }
 
+    /// Returns the same for work on `queue`.
+    pub(crate) fn on(&self, queue: &Queue) -> Self {
+        Self { hash: self.hash.on(queue), ..self.clone() }
+    }
+
+    pub(crate) fn serialization(&self) -> &Serialization {
+        &self.serialization
+    }
+
+    /// Compiles the kernels that digests take.
+    pub(crate) fn prepare_digests(&self) -> Result<()> {
+        self.hash.prepare()?;
+        if self.serialization.arity == Arity::Four {
+            self.spread_kernel()?;
+        }
+        Ok(())
+    }
+
+    fn spread_kernel(&self) -> Result<&Kernel<Params>> {
+        Ok(self.spread.get(self.hash.device(), spread_spec)?)
+    }
+
+    /// Compresses each `count` neighbours, and zeros for digests that are missing, to digests `stride` apart.
+    pub(crate) fn compress_apart(
+        &self,
+        children: View<'_, [u8; 32]>,
+        count: usize,
+        mut out: ViewMut<'_, [u8; 32]>,
+        stride: usize,
+    ) -> Result<()> {
+        let (nodes, all, what) =
+            (out.len().div_ceil(stride), self.serialization.arity.children(), "the digests to compress");
+        if count == all {
+            return self.hash.hash_apart(what, children, count, nodes, out, stride);
+        }
+        children.expect_len(what, nodes.saturating_mul(count))?;
+        children.secrecy().expect_to(out.secrecy(), "compression", ["the digests", "the output"])?;
+        // With zeros for the digests that are missing.
+        let most = GROUPS.min(nodes);
+        let mut groups = self.hash.device().alloc_with::<[u8; 32]>(most * all, out.secrecy())?;
+        self.hash.queue().clear(&mut groups)?;
+        let kernel = self.spread_kernel()?;
+        for start in (0..nodes).step_by(most.max(1)) {
+            let len = most.min(nodes - start);
+            let words = len * count * DIGEST_WORDS;
+            let [columns, pitch] = [count, all].map(|digests| (digests * DIGEST_WORDS) as u32);
+            let params = Params { len: words as u32, columns, pitch, place: 0 };
+            let args = &mut [
+                Arg::read(children.view(start * count..(start + len) * count)?),
+                Arg::write(groups.view_mut(..len * all)?),
+            ];
+            // SAFETY: there are so many words, and groups of `pitch` words for them.
+            unsafe { kernel.launch(self.hash.queue(), (words as u64).div_ceil(THREADS.into()), &params, args)? };
+            let digests = out.view_mut(start * stride..start * stride + places(len, stride))?;
+            self.hash.hash_apart(what, groups.view(..len * all)?, all, len, digests, stride)?;
+        }
+        Ok(())
+    }
+}
+
+impl<F: DevicePrimeField> SerializingHash<F> {
     /// Returns the kernels, for tools that compile them ahead.
     #[doc(hidden)]
     pub fn kernels(serialization: Serialization) -> Vec<KernelSpec> {
-        let mut kernels = ByteHash::kernels(serialization.function);
+        let mut kernels = serialization.digest_kernels();
         kernels.push(spec::<F>(serialization.form));
-        if serialization.arity == Arity::Four {
-            kernels.push(spread_spec());
-        }
         kernels
     }
 
     fn serialize_kernel(&self) -> Result<&Kernel<Params>> {
         Ok(self.serialize.get(self.hash.device(), || spec::<F>(self.serialization.form))?)
-    }
-
-    fn spread_kernel(&self) -> Result<&Kernel<Params>> {
-        Ok(self.spread.get(self.hash.device(), spread_spec)?)
     }
 
     /// Writes rows of all matrices beside each other, by a launch for each.
@@ -202,16 +279,13 @@ impl<F: DevicePrimeField> TreeHash<F> for SerializingHash<F> {
     }
 
     fn on_queue(&self, queue: &Queue) -> Self {
-        Self { hash: self.hash.on(queue), ..self.clone() }
+        self.on(queue)
     }
 
     fn tree_prepare(&self) -> Result<()> {
         let prepared = self.hash.device().prepare(&Self::kernels(self.serialization))?;
-        self.hash.prepare()?;
+        self.prepare_digests()?;
         self.serialize_kernel()?;
-        if self.serialization.arity == Arity::Four {
-            self.spread_kernel()?;
-        }
         drop(prepared);
         Ok(())
     }
@@ -247,36 +321,10 @@ impl<F: DevicePrimeField> TreeHash<F> for SerializingHash<F> {
         &self,
         children: View<'_, [u8; 32]>,
         count: usize,
-        mut out: ViewMut<'_, [u8; 32]>,
+        out: ViewMut<'_, [u8; 32]>,
         stride: usize,
     ) -> Result<()> {
-        let (nodes, all, what) =
-            (out.len().div_ceil(stride), self.serialization.arity.children(), "the digests to compress");
-        if count == all {
-            return self.hash.hash_apart(what, children, count, nodes, out, stride);
-        }
-        children.expect_len(what, nodes.saturating_mul(count))?;
-        children.secrecy().expect_to(out.secrecy(), "compression", ["the digests", "the output"])?;
-        // With zeros for the digests that are missing.
-        let most = GROUPS.min(nodes);
-        let mut groups = self.hash.device().alloc_with::<[u8; 32]>(most * all, out.secrecy())?;
-        self.hash.queue().clear(&mut groups)?;
-        let kernel = self.spread_kernel()?;
-        for start in (0..nodes).step_by(most.max(1)) {
-            let len = most.min(nodes - start);
-            let words = len * count * DIGEST_WORDS;
-            let [columns, pitch] = [count, all].map(|digests| (digests * DIGEST_WORDS) as u32);
-            let params = Params { len: words as u32, columns, pitch, place: 0 };
-            let args = &mut [
-                Arg::read(children.view(start * count..(start + len) * count)?),
-                Arg::write(groups.view_mut(..len * all)?),
-            ];
-            // SAFETY: there are so many words, and groups of `pitch` words for them.
-            unsafe { kernel.launch(self.hash.queue(), (words as u64).div_ceil(THREADS.into()), &params, args)? };
-            let digests = out.view_mut(start * stride..start * stride + places(len, stride))?;
-            self.hash.hash_apart(what, groups.view(..len * all)?, all, len, digests, stride)?;
-        }
-        Ok(())
+        self.compress_apart(children, count, out, stride)
     }
 
     /// By two copies, for which the host waits once both are queued.
@@ -307,9 +355,7 @@ impl<F: DevicePrimeField> TreeParameters<F> for Serialization {
     }
 
     fn compress(&self, children: &[[u8; 32]]) -> Vec<[u8; 32]> {
-        let mut children = children.to_vec();
-        children.resize(self.arity.children(), [0; 32]);
-        vec![self.function.digest(children.as_flattened())]
+        self.compressed(children)
     }
 
     fn row_bytes(&self, rows: usize, columns: &[usize]) -> u64 {
@@ -321,9 +367,7 @@ impl<F: DevicePrimeField> TreeParameters<F> for Serialization {
     }
 
     fn group_bytes(&self, nodes: usize, count: usize) -> u64 {
-        let all = self.arity.children();
-        let spread = if count < all { (GROUPS.min(nodes) * all * 32) as u64 } else { 0 };
-        spread + self.function.required_bytes(nodes, all * 32)
+        self.bytes_of_nodes(nodes, count)
     }
 
     fn tree_kernels(&self) -> Vec<KernelSpec> {
