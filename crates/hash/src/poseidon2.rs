@@ -219,8 +219,9 @@ impl<F: DevicePrimeField> Poseidon2<F> {
         Ok(())
     }
 
-    /// Compresses pairs of digests, or four at a time if the parameters have that arity: `out` has one digest for two
-    /// neighbouring ones of `children`, the first elements of the permuted state of both. Returns when the work is queued.
+    /// Compresses digests: `out` has one digest for two neighbouring ones of `children`, or for four if the parameters have
+    /// that arity ([`Poseidon2Parameters::with_arity`]). It is the first elements of their permuted state. Returns when the
+    /// work is queued.
     ///
     /// # Errors
     /// [`Error::Device`](crate::Error::Device), with
@@ -285,11 +286,14 @@ impl<F: DevicePrimeField> Poseidon2<F> {
         stride: usize,
     ) -> Result<()> {
         let digest = self.shared.parameters.digest;
-        let (columns, missing) = (group * digest, self.shared.parameters.missing_elements(group));
+        let children = Rows::new(children, group * digest);
+        let missing = self.shared.parameters.missing_elements(group);
+        if missing == 0 {
+            return self.hash_rows_apart(&[children], out, stride);
+        }
         let mut zeros = self.shared.device.alloc::<Mont<F>>(digests_in(out.len(), digest, stride) * missing)?;
         self.queue.clear(&mut zeros)?;
-        let rows = [Rows::new(children, columns), Rows::new(&zeros, missing)];
-        self.hash_rows_apart(if missing == 0 { &rows[..1] } else { &rows }, out, stride)
+        self.hash_rows_apart(&[children, Rows::new(&zeros, missing)], out, stride)
     }
 
     /// Hashes rows: the digest of row i is that of the rows i of all matrices, one after the other. `out` has a digest
