@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use evariste::field::{Mont, small::BabyBear};
-use evariste::hash::{ByteHash, HashFunction, Merkle, Rows, Serialization, SerializingHash, verify};
+use evariste::hash::{Arity, ByteHash, HashFunction, Merkle, Rows, Serialization, SerializingHash, verify};
 use rayon::prelude::*;
 
 use crate::{
@@ -69,8 +69,9 @@ fn run(session: &mut Session, targets: &[Target], request: &Request) {
             }
             if ALL && log_n <= MAX_LOG_ROWS {
                 for function in [HashFunction::Keccak256, HashFunction::Sha256, HashFunction::Blake3] {
-                    tree(session, target, function, log_n);
+                    tree(session, target, function, Arity::Two, log_n);
                 }
+                tree(session, target, HashFunction::Keccak256, Arity::Four, log_n);
             }
         }
     }
@@ -148,14 +149,16 @@ fn one(session: &mut Session, target: &Target, log_n: u32) {
     });
 }
 
-fn tree(session: &mut Session, target: &Target, function: HashFunction, log_n: u32) {
-    let rows = 1usize << log_n;
-    let work = rows as f64 * instructions(function, 4 * COLUMNS) + (rows - 1) as f64 * instructions(function, 64);
-    let moved = 4 * rows * COLUMNS + 4 * rows * 32;
-    let name = format!("baby-bear/{}-tree-{COLUMNS}/device", name(function).trim_end_matches("-256"));
+fn tree(session: &mut Session, target: &Target, function: HashFunction, arity: Arity, log_n: u32) {
+    let (rows, children) = (1usize << log_n, arity.children());
+    let nodes = (rows - 1) / (children - 1);
+    let work = rows as f64 * instructions(function, 4 * COLUMNS) + nodes as f64 * instructions(function, 32 * children);
+    let moved = 4 * rows * COLUMNS + 2 * (rows + nodes) * 32;
+    let (name, of) = (name(function), if arity == Arity::Two { "" } else { "-of-4" });
+    let name = format!("baby-bear/{}-tree-{COLUMNS}{of}/device", name.trim_end_matches("-256"));
     session.measure(case(name, target, log_n, work, moved), |budget| {
         let device = &target.device;
-        let serialization = Serialization::plonky3::<BabyBear>(function);
+        let serialization = Serialization::plonky3::<BabyBear>(function).with_arity(arity);
         let merkle = Merkle::new(SerializingHash::<BabyBear>::new(device, serialization)?);
         let host: Vec<BabyBear> = input::random(rows * COLUMNS);
         let matrix = device.upload::<Mont<BabyBear>>(&host)?;

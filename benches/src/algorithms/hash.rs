@@ -7,9 +7,9 @@ use ark_ff::{FftField, Field, batch_inversion};
 use evariste::backend::Element;
 use evariste::field::{
     DeviceField, Mont,
-    small::{BabyBear, Goldilocks, KoalaBear},
+    small::{BabyBear, Goldilocks, KoalaBear, Mersenne31},
 };
-use evariste::hash::{Merkle, Poseidon2, Poseidon2Field, Poseidon2Parameters, Rows, reference, verify};
+use evariste::hash::{Arity, Merkle, Poseidon2, Poseidon2Field, Poseidon2Parameters, Rows, reference, verify};
 use evariste::ntt::{self as ntt, LowDegreeExtension, Order, reference::root_of_unity};
 
 use crate::{
@@ -66,13 +66,18 @@ fn run(session: &mut Session, targets: &[Target], request: &Request) {
                 permute::<BabyBear>(session, target, "baby-bear", 16, log_n);
                 if ALL {
                     permute::<BabyBear>(session, target, "baby-bear", 24, log_n);
+                    permute::<BabyBear>(session, target, "baby-bear", 32, log_n);
                     permute::<KoalaBear>(session, target, "koala-bear", 16, log_n);
+                    permute::<Mersenne31>(session, target, "mersenne-31", 16, log_n);
                     permute::<Goldilocks>(session, target, "goldilocks", 12, log_n);
                 }
             }
             for columns in COLUMNS {
                 if log_n <= MAX_LOG_ROWS && (ALL || columns == 256) {
-                    tree(session, target, columns, log_n);
+                    tree(session, target, columns, Arity::Two, log_n);
+                }
+                if ALL && log_n <= MAX_LOG_ROWS && columns == 256 {
+                    tree(session, target, columns, Arity::Four, log_n);
                 }
                 if log_n <= MAX_LOG_EXTENDED && columns == 256 {
                     extend_and_commit(session, target, columns, log_n);
@@ -87,7 +92,9 @@ fn multiplications<F: Poseidon2Field>(width: usize) -> f64 {
     let (alpha, partial) = match (<F as ark_ff::PrimeField>::MODULUS_BIT_SIZE, width) {
         (64, _) => (4, 22),
         (_, 16) if F::GENERATOR == F::from(3u64) => (2, 20),
+        (_, 16) if F::GENERATOR == F::from(7u64) => (3, 14),
         (_, 16) => (4, 13),
+        (_, 32) => (4, 30),
         _ => (4, 21),
     };
     (alpha * (8 * width + partial) + width * partial) as f64
@@ -133,18 +140,25 @@ fn permute<F: Poseidon2Field>(session: &mut Session, target: &Target, field: &st
 }
 
 /// Permutations of a tree.
-fn permutations(rows: usize, columns: usize) -> f64 {
-    (rows * columns.div_ceil(8) + rows - 1) as f64
+fn permutations(rows: usize, columns: usize, arity: Arity) -> f64 {
+    let children = arity.children();
+    (rows * columns.div_ceil(width(arity) - 8) + (rows - 1) / (children - 1)) as f64
 }
 
-fn tree(session: &mut Session, target: &Target, columns: usize, log_n: u32) {
+/// The width of states that hold so many digests.
+fn width(arity: Arity) -> usize {
+    8 * arity.children()
+}
+
+fn tree(session: &mut Session, target: &Target, columns: usize, arity: Arity, log_n: u32) {
     let rows = 1usize << log_n;
-    let products = permutations(rows, columns) * multiplications::<BabyBear>(16);
+    let products = permutations(rows, columns, arity) * multiplications::<BabyBear>(width(arity));
     let moved = (rows * (columns + 4 * 8)) as f64;
-    let name = format!("baby-bear/poseidon2-tree-{columns}/device");
+    let of = if arity == Arity::Two { "" } else { "-of-4" };
+    let name = format!("baby-bear/poseidon2-tree-{columns}{of}/device");
     session.measure(case::<BabyBear>(name, target, log_n, products, moved), |budget| {
         let device = &target.device;
-        let parameters = Poseidon2Parameters::<BabyBear>::plonky3(16)?;
+        let parameters = Poseidon2Parameters::<BabyBear>::plonky3(width(arity))?.with_arity(arity);
         let merkle = Merkle::new(Poseidon2::new(device, parameters.clone())?);
         let host: Vec<BabyBear> = input::random(rows * columns);
         let matrix = device.upload::<Mont<BabyBear>>(&host)?;
@@ -170,7 +184,7 @@ fn tree(session: &mut Session, target: &Target, columns: usize, log_n: u32) {
 fn extend_and_commit(session: &mut Session, target: &Target, columns: usize, log_n: u32) {
     let (rows, more) = (1usize << log_n, 1usize << (log_n + LOG_BLOWUP));
     let butterflies = (columns * rows) as f64 / 2.0 * f64::from(log_n) * f64::from(1 + (1u32 << LOG_BLOWUP));
-    let products = butterflies + permutations(more, columns) * multiplications::<BabyBear>(16);
+    let products = butterflies + permutations(more, columns, Arity::Two) * multiplications::<BabyBear>(16);
     let moved = (rows * columns + 2 * more * columns) as f64;
     let name = format!("baby-bear/lde-commit-{columns}/device");
     session.measure(case::<BabyBear>(name, target, log_n, products, moved), |budget| {

@@ -34,6 +34,16 @@ pub struct KoalaBearConfig;
 /// The field of 127 · 2^24 + 1 elements.
 pub type KoalaBear = Fp64<MontBackend<KoalaBearConfig, 1>>;
 
+/// Defines [`Mersenne31`], p = 2^31 − 1.
+#[derive(Debug, MontConfig)]
+#[modulus = "2147483647"]
+#[generator = "7"]
+pub struct Mersenne31Config;
+
+/// The field of 2^31 − 1 elements. Its multiplicative group has no subgroup of 4 elements, so that transforms have no
+/// domains over it: proof systems use the circle over this field, which is not here.
+pub type Mersenne31 = Fp64<MontBackend<Mersenne31Config, 1>>;
+
 /// Coefficients of x^N, zero after those given.
 const fn reduction<F: Field, const N: usize, const M: usize>(given: [F; M]) -> [F; N] {
     let mut all = [F::ZERO; N];

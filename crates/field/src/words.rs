@@ -443,6 +443,7 @@ mod tests {
         check::<small::Goldilocks>();
         check::<small::BabyBear>();
         check::<small::KoalaBear>();
+        check::<small::Mersenne31>();
         assert!(Words::of::<small::BabyBear4>().is_none());
         assert!(Words::of::<ark_bls12_381::Fr>().is_none());
     }

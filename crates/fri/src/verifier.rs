@@ -1,5 +1,5 @@
 use evariste_backend::Element;
-use evariste_hash::{Dimensions, Opening, TreeParameters, verify};
+use evariste_hash::{Dimensions, Opening, TreeParameters, cap_len, verify};
 
 use ark_ff::Field;
 
@@ -62,9 +62,9 @@ pub fn verify_query<F: FriField, P: TreeParameters<F::BasePrimeField>>(
             return Err(Error::OtherPolynomial { index });
         }
         let (row, log_height) = (place >> log_arity, log_len - log_arity);
-        expect("a cap", parameters.digest_len() << config.log_cap.min(log_height), cap.len())?;
         let elements: Vec<_> = values.iter().flat_map(|value| value.to_base_prime_field_elements()).collect();
         let dimensions = [Dimensions { height: 1 << log_height, columns: elements.len() }];
+        expect("a cap", cap_len(parameters, &dimensions, config.log_cap), cap.len())?;
         verify(parameters, cap, &dimensions, row, &Opening { rows: vec![elements], path: path.clone() })?;
         let points: Vec<_> = (0..arity).map(|i| reference::point(log_len, shift, (row << log_arity) + i)).collect();
         value = reference::interpolate(&points, values, *beta);

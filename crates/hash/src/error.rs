@@ -60,6 +60,12 @@ pub enum Error {
         /// Its rows.
         actual: usize,
     },
+    /// Several matrices of bytes have one height.
+    #[error("several matrices of bytes have {height} rows, expected one of each height")]
+    SeveralMatrices {
+        /// Their rows.
+        height: usize,
+    },
     /// The matrices have other dimensions than those of the tree.
     #[error("the tree is over matrices of {expected:?}, got {actual:?}")]
     OtherMatrices {

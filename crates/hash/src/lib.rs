@@ -19,10 +19,12 @@ pub use dimensions::Dimensions;
 pub use duplex::DuplexSponge;
 pub use error::{Error, Result};
 #[doc(hidden)]
-pub use merkle::layer_start;
+pub use merkle::layers::{Layer, cap_place, layers, siblings};
 pub use merkle::{
     Merkle, MerkleTree,
-    verifier::{Opening, verify},
+    bytes::{ByteMerkle, ByteRows, verify_bytes},
+    layers::Arity,
+    verifier::{Opening, cap_len, verify},
 };
 pub use parameters::Poseidon2Parameters;
 pub use poseidon::{Poseidon, parameters::PoseidonParameters};

@@ -1,10 +1,13 @@
-use std::{cmp::Reverse, fmt, marker::PhantomData};
+use std::{fmt, marker::PhantomData};
 
-use evariste_backend::{Buffer, Element, Queue, Secrecy, View, author::KernelSpec};
+use evariste_backend::{Buffer, Element, Queue, Secrecy, View, ViewMut, author::KernelSpec};
 use evariste_field::{DevicePrimeField, Mont};
 use evariste_primitives::GatherScatter;
 
-use self::verifier::Opening;
+use self::{
+    layers::{Layer, cap_place, layers, siblings},
+    verifier::Opening,
+};
 use crate::{
     dimensions::Dimensions,
     error::{Error, Result},
@@ -12,6 +15,8 @@ use crate::{
     tree_hash::{TreeHash, TreeParameters, Wanted},
 };
 
+pub(crate) mod bytes;
+pub(crate) mod layers;
 pub(crate) mod verifier;
 
 /// Merkle trees over the rows of matrices, hashed with Poseidon2 or, by [`SerializingHash`](crate::SerializingHash), with a
@@ -41,12 +46,12 @@ pub(crate) mod verifier;
 /// # Algorithm
 ///
 /// A leaf is the digest of a row of the tallest matrices, one after the other. A node is the compression of its two
-/// children. Where a layer has as many nodes as a shorter matrix has rows, each node is compressed once more, with the
-/// digest of a row of these matrices. Plonky3 calls this a mixed matrix commitment (`MerkleTreeMmcs`), and the roots
-/// are the same.
+/// children, or four ([`Arity`](crate::Arity), which the hash's parameters have). Where a layer has as many nodes as a
+/// shorter matrix has rows, each node is compressed once more, with the digest of a row of these matrices. Plonky3 calls
+/// this a mixed matrix commitment (`MerkleTreeMmcs`), and the roots are the same.
 ///
-/// For 2^k rows of c elements it takes 2^k·⌈c / rate⌉ permutations for leaves and 2^k − 1 for nodes. A launch hashes
-/// all rows, and another one each layer. The matrices are read once.
+/// For 2^k rows of c elements it takes 2^k·⌈c / rate⌉ permutations for leaves and 2^k − 1 for nodes of two children, a
+/// third of these for nodes of four. A launch hashes all rows, and another one each layer. The matrices are read once.
 pub struct Merkle<F: DevicePrimeField, H: TreeHash<F> = Poseidon2<F>> {
     hash: H,
     rows: GatherScatter<Mont<F>>,
@@ -58,6 +63,7 @@ pub struct MerkleTree<F, N: Element = Mont<F>> {
     /// The layers one after the other, from the leaves to the root.
     nodes: Buffer<N>,
     digest: usize,
+    layers: Vec<Layer>,
     dimensions: Vec<Dimensions>,
     field: PhantomData<fn() -> F>,
 }
@@ -71,16 +77,10 @@ impl<F: DevicePrimeField> Merkle<F> {
     /// Returns the bytes of device memory that a tree over such matrices takes, with what its computation needs beside
     /// the matrices. The parameters are those of any hash of trees.
     pub fn required_bytes<P: TreeParameters<F>>(parameters: &P, dimensions: &[Dimensions]) -> u64 {
-        let height = dimensions.iter().map(|matrix| matrix.height).max().unwrap_or(0);
+        let layers = layers_of(parameters, dimensions);
         let digest = (parameters.digest_len() * P::Node::BYTES) as u64;
-        let columns = |height: usize| -> Vec<usize> {
-            dimensions.iter().filter(|matrix| matrix.height == height).map(|matrix| matrix.columns).collect()
-        };
-        let scratch = dimensions.iter().map(|matrix| {
-            let pairs = if matrix.height < height { (2 * matrix.height as u64).saturating_mul(digest) } else { 0 };
-            pairs.saturating_add(parameters.row_bytes(matrix.height, &columns(matrix.height)))
-        });
-        (2 * height as u64).saturating_mul(digest).saturating_add(scratch.max().unwrap_or(0))
+        let group_bytes = |nodes, count| parameters.group_bytes(nodes, count);
+        tree_bytes(&layers, digest, dimensions, &group_bytes, &|rows, columns| parameters.row_bytes(rows, columns))
     }
 
     /// Returns the kernels, for tools that compile them ahead.
@@ -130,43 +130,28 @@ impl<F: DevicePrimeField, H: TreeHash<F>> Merkle<F, H> {
     ///   [`required_bytes`](Merkle::required_bytes), or if the device fails.
     pub fn commit(&self, matrices: &[Rows<'_, F>]) -> Result<MerkleTree<F, H::Node>> {
         let dimensions =
-            matrices.iter().enumerate().map(|(i, rows)| dimensions_of(i, rows)).collect::<Result<Vec<_>>>()?;
-        let height = dimensions.iter().map(|matrix| matrix.height).max().ok_or(Error::NoMatrices)?;
+            matrices.iter().enumerate().map(|(i, rows)| dimensions_of(i, rows.values().len(), rows.columns()));
+        let dimensions = dimensions.collect::<Result<Vec<_>>>()?;
+        if matrices.is_empty() {
+            return Err(Error::NoMatrices);
+        }
         let device = self.queue().device();
         for rows in matrices {
             device.expect_same("a matrix", rows.values().device())?;
         }
         let secrecy = Secrecy::of(matrices.iter().map(|rows| rows.values().secrecy()));
         let digest = self.hash.tree_parameters().digest_len();
-        let mut nodes = device.alloc_with::<H::Node>((2 * height - 1) * digest, secrecy)?;
-
-        let mut order: Vec<usize> = (0..matrices.len()).collect();
-        order.sort_by_key(|i| Reverse(dimensions[*i].height));
-        let mut rest = &order[..];
-        let mut of_height = |height: usize| {
-            let (these, others) = rest.split_at(rest.partition_point(|i| dimensions[*i].height >= height));
-            rest = others;
-            these.iter().map(|i| matrices[*i]).collect::<Vec<_>>()
+        let layers = layers_of(self.hash.tree_parameters(), &dimensions);
+        let plan = Plan { queue: self.queue(), layers: &layers, digest, dimensions: &dimensions };
+        let rows = |height: usize, out: ViewMut<'_, H::Node>, stride: usize| {
+            let of_height = matrices.iter().zip(&dimensions).filter(|(_, matrix)| matrix.height == height);
+            let of_height: Vec<_> = of_height.map(|(rows, _)| *rows).collect();
+            self.hash.tree_rows(&of_height, out, stride)
         };
-        self.hash.tree_rows(&of_height(height), nodes.view_mut(..height * digest)?, 1)?;
-        for layer in 0..height.ilog2() {
-            let len = height >> layer;
-            let (before, after) = nodes.as_view_mut().split_at(layer_start(height, layer + 1) * digest)?;
-            let children = before.view(layer_start(height, layer) * digest..)?;
-            let parents = after.into_part(..len / 2 * digest)?;
-            let injected = of_height(len / 2);
-            if injected.is_empty() {
-                self.hash.tree_pairs(children, parents, 1)?;
-                continue;
-            }
-            // Each node beside the digest of its row.
-            let mut pairs = device.alloc_with::<H::Node>(len * digest, secrecy)?;
-            let end = elements_of(len / 2, digest, 2);
-            self.hash.tree_pairs(children, pairs.view_mut(..end)?, 2)?;
-            self.hash.tree_rows(&injected, pairs.view_mut(digest..digest + end)?, 2)?;
-            self.hash.tree_pairs(pairs.as_view(), parents, 1)?;
-        }
-        Ok(MerkleTree { nodes, digest, dimensions, field: PhantomData })
+        let nodes = plan.build(secrecy, &rows, &|children, count, out, stride| {
+            self.hash.tree_nodes(children, count, out, stride)
+        })?;
+        Ok(MerkleTree { nodes, digest, layers, dimensions, field: PhantomData })
     }
 
     /// Reads the root: the digest of the whole tree. Waits for it.
@@ -177,19 +162,18 @@ impl<F: DevicePrimeField, H: TreeHash<F>> Merkle<F, H> {
         self.cap(tree, 0)
     }
 
-    /// Reads a cap: the digests of the layer of 2^`log_len` nodes, one after the other, or the leaves if there are
-    /// fewer. Waits for it.
+    /// Reads a cap: the digests of the layer `log_cap` layers from the root, one after the other, or the leaves if there
+    /// are fewer layers. With two children a node, these are 2^`log_cap` digests. With four, they may end with zeros
+    /// ([`Arity::Four`](crate::Arity::Four)). Waits for it.
     ///
     /// # Errors
     /// [`Error::Device`] if the tree is on another device, or if the device fails.
-    pub fn cap(&self, tree: &MerkleTree<F, H::Node>, log_len: u32) -> Result<Vec<<H::Node as Element>::Host>> {
-        let len = 1usize << log_len.min(tree.log_height());
-        let end = layer_start(tree.height(), tree.log_height() - len.ilog2()) + len;
-        Ok(self.queue().read(tree.nodes.view((end - len) * tree.digest..end * tree.digest)?)?)
+    pub fn cap(&self, tree: &MerkleTree<F, H::Node>, log_cap: u32) -> Result<Vec<<H::Node as Element>::Host>> {
+        tree.read_cap(self.queue(), log_cap)
     }
 
-    /// Opens rows: for each of `indices`, the rows of all matrices that belong to it, and the path to the cap of
-    /// 2^`log_cap` digests. An index is that of a row of the tallest matrices. A matrix of 2^k fewer rows has the row
+    /// Opens rows: for each of `indices`, the rows of all matrices that belong to it, and the path to the cap `log_cap`
+    /// layers from the root. An index is that of a row of the tallest matrices. A matrix of 2^k fewer rows has the row
     /// `index >> k`. `matrices` are those of the tree. All are read at once.
     ///
     /// # Errors
@@ -205,7 +189,8 @@ impl<F: DevicePrimeField, H: TreeHash<F>> Merkle<F, H> {
         log_cap: u32,
     ) -> Result<Vec<Opening<F, <H::Node as Element>::Host>>> {
         let dimensions =
-            matrices.iter().enumerate().map(|(i, rows)| dimensions_of(i, rows)).collect::<Result<Vec<_>>>()?;
+            matrices.iter().enumerate().map(|(i, rows)| dimensions_of(i, rows.values().len(), rows.columns()));
+        let dimensions = dimensions.collect::<Result<Vec<_>>>()?;
         if dimensions != tree.dimensions {
             return Err(Error::OtherMatrices { expected: tree.dimensions.clone(), actual: dimensions });
         }
@@ -215,19 +200,16 @@ impl<F: DevicePrimeField, H: TreeHash<F>> Merkle<F, H> {
             device.expect_same("a matrix", rows.values().device())?;
         }
         let (height, digest, count) = (tree.height(), tree.digest, indices.len());
-        if let Some(index) = indices.iter().copied().find(|index| *index >= height) {
-            return Err(Error::OutOfRange { height, index });
-        }
-        let layers = tree.log_height().saturating_sub(log_cap);
+        expect_indices(height, indices)?;
+        let layers = &tree.layers[..cap_place(&tree.layers, log_cap as usize)];
         let shifted = |shift: u32| indices.iter().map(|index| index >> shift).collect();
-        let siblings = |index: usize| (0..layers).map(move |layer| layer_start(height, layer) + ((index >> layer) ^ 1));
         let heights = dimensions.iter().map(|matrix| (height / matrix.height).ilog2());
         let (rows, path) = self.hash.tree_opening(&Wanted {
             rows: &self.rows,
             digests: &self.digests,
             matrices: matrices.iter().copied().zip(heights.map(shifted)).collect(),
             nodes: tree.nodes.as_view(),
-            path: indices.iter().flat_map(|index| siblings(*index)).collect(),
+            path: indices.iter().flat_map(|index| siblings(layers, *index)).collect(),
         })?;
 
         let opening = |i: usize| {
@@ -237,7 +219,7 @@ impl<F: DevicePrimeField, H: TreeHash<F>> Merkle<F, H> {
                 start += count * matrix.columns;
                 rows[place..place + matrix.columns].to_vec()
             };
-            let len = layers as usize * digest;
+            let len = layers.iter().map(|layer| layer.children - 1).sum::<usize>() * digest;
             Opening { rows: dimensions.iter().map(row).collect(), path: path[i * len..(i + 1) * len].to_vec() }
         };
         Ok((0..count).map(opening).collect())
@@ -261,10 +243,16 @@ impl<F, N: Element> MerkleTree<F, N> {
 
     /// Returns the number of leaves.
     fn height(&self) -> usize {
-        (self.nodes.len() / self.digest).div_ceil(2)
+        self.dimensions.iter().map(|matrix| matrix.height).max().unwrap_or(1)
     }
 
-    /// Returns the digests, layer by layer, from the leaves to the root.
+    /// Reads the digests of a layer.
+    fn read_cap(&self, queue: &Queue, log_cap: u32) -> Result<Vec<N::Host>> {
+        let Layer { start, digests, .. } = self.layers[cap_place(&self.layers, log_cap as usize)];
+        Ok(queue.read(self.nodes.view(start * self.digest..(start + digests) * self.digest)?)?)
+    }
+
+    /// Returns the digests, layer by layer, from the leaves to the root, with the zeros that complete compressions.
     pub fn nodes(&self) -> View<'_, N> {
         self.nodes.as_view()
     }
@@ -282,16 +270,99 @@ impl<F, N: Element> fmt::Debug for MerkleTree<F, N> {
     }
 }
 
-/// Returns the number of nodes below a layer of a tree of `height` leaves. For adapters, exempt from semantic
-/// versioning.
-#[doc(hidden)]
-pub fn layer_start(height: usize, layer: u32) -> usize {
-    2 * height - ((2 * height) >> layer)
+/// The layers of a tree over such matrices.
+pub(crate) fn layers_of<F: DevicePrimeField, P: TreeParameters<F>>(
+    parameters: &P,
+    dimensions: &[Dimensions],
+) -> Vec<Layer> {
+    layers(parameters.arity(), dimensions.iter().map(|matrix| matrix.height))
+}
+
+/// The bytes of a tree with digests of so many bytes, and of what nodes over so many children take beside it, and digests
+/// of so many rows of matrices.
+fn tree_bytes(
+    layers: &[Layer],
+    digest: u64,
+    dimensions: &[Dimensions],
+    group_bytes: &dyn Fn(usize, usize) -> u64,
+    row_bytes: &dyn Fn(usize, &[usize]) -> u64,
+) -> u64 {
+    let columns = |height: usize| -> Vec<usize> {
+        dimensions.iter().filter(|matrix| matrix.height == height).map(|matrix| matrix.columns).collect()
+    };
+    let scratch = layers.iter().enumerate().map(|(i, layer)| {
+        let columns = columns(layer.nodes);
+        let nodes = i.checked_sub(1).map_or(0, |below| group_bytes(layer.nodes, layers[below].children));
+        if columns.is_empty() {
+            return nodes;
+        }
+        let pairs = (2 * layer.nodes as u64).saturating_mul(digest) + group_bytes(layer.nodes, 2);
+        let injected = if i == 0 { 0 } else { pairs };
+        nodes.saturating_add(injected).saturating_add(row_bytes(layer.nodes, &columns))
+    });
+    let digests = layers.last().map_or(0, |root| root.start + 1) as u64;
+    digests.saturating_mul(digest).saturating_add(scratch.max().unwrap_or(0))
+}
+
+/// A tree that is to be built.
+struct Plan<'a> {
+    queue: &'a Queue,
+    layers: &'a [Layer],
+    digest: usize,
+    dimensions: &'a [Dimensions],
+}
+
+/// Writes the digests of the rows of all matrices of a height, so far apart.
+type HashRows<'a, N> = &'a dyn Fn(usize, ViewMut<'_, N>, usize) -> Result<()>;
+
+/// Writes the nodes over each so many neighbours, so far apart.
+type HashNodes<'a, N> = &'a dyn Fn(View<'_, N>, usize, ViewMut<'_, N>, usize) -> Result<()>;
+
+impl Plan<'_> {
+    /// Computes all layers.
+    fn build<N: Element>(
+        &self,
+        secrecy: Secrecy,
+        hash_rows: HashRows<'_, N>,
+        hash_nodes: HashNodes<'_, N>,
+    ) -> Result<Buffer<N>> {
+        let Self { queue, layers, digest, dimensions } = *self;
+        let device = queue.device();
+        let digests = layers.last().map_or(0, |root| root.start + 1);
+        let mut nodes = device.alloc_with::<N>(digests * digest, secrecy)?;
+        for layer in layers.iter().filter(|layer| layer.digests > layer.nodes) {
+            let [from, to] = [layer.nodes, layer.digests].map(|end| (layer.start + end) * digest);
+            queue.clear(nodes.view_mut(from..to)?)?;
+        }
+        hash_rows(layers[0].nodes, nodes.view_mut(..layers[0].nodes * digest)?, 1)?;
+        for (layer, next) in layers.iter().zip(&layers[1..]) {
+            let (before, after) = nodes.as_view_mut().split_at(next.start * digest)?;
+            let children = before.view(layer.start * digest..)?;
+            let parents = after.into_part(..next.nodes * digest)?;
+            if dimensions.iter().all(|matrix| matrix.height != next.nodes) {
+                hash_nodes(children, layer.children, parents, 1)?;
+                continue;
+            }
+            // Each node beside the digest of its row.
+            let mut pairs = device.alloc_with::<N>(2 * next.nodes * digest, secrecy)?;
+            let end = elements_of(next.nodes, digest, 2);
+            hash_nodes(children, layer.children, pairs.view_mut(..end)?, 2)?;
+            hash_rows(next.nodes, pairs.view_mut(digest..digest + end)?, 2)?;
+            hash_nodes(pairs.as_view(), 2, parents, 1)?;
+        }
+        Ok(nodes)
+    }
+}
+
+fn expect_indices(height: usize, indices: &[usize]) -> Result<()> {
+    match indices.iter().copied().find(|index| *index >= height) {
+        Some(index) => Err(Error::OutOfRange { height, index }),
+        None => Ok(()),
+    }
 }
 
 /// The dimensions of matrix number `index`, of a power of two rows.
-fn dimensions_of<F: DevicePrimeField>(index: usize, rows: &Rows<'_, F>) -> Result<Dimensions> {
-    let (len, columns) = (rows.values().len(), rows.columns());
+fn dimensions_of(index: usize, len: usize, columns: usize) -> Result<Dimensions> {
     if columns == 0 || !len.is_multiple_of(columns) {
         return Err(Error::Columns { matrix: index, columns, elements: len });
     }

@@ -1,6 +1,9 @@
 use evariste_field::DevicePrimeField;
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    merkle::layers::Arity,
+};
 
 /// The parameters of a Poseidon2 permutation, and of the sponge and the compression over it.
 ///
@@ -15,10 +18,11 @@ pub struct Poseidon2Parameters<F> {
     pub(crate) diagonal: Vec<F>,
     pub(crate) rate: usize,
     pub(crate) digest: usize,
+    pub(crate) arity: Arity,
 }
 
 /// The widths of states.
-pub(crate) const WIDTHS: [usize; 4] = [8, 12, 16, 24];
+pub(crate) const WIDTHS: [usize; 5] = [8, 12, 16, 24, 32];
 
 /// The exponents of S-boxes.
 const ALPHAS: [u32; 3] = [3, 5, 7];
@@ -27,7 +31,7 @@ const ALPHAS: [u32; 3] = [3, 5, 7];
 const MAX_ROUNDS: usize = 256;
 
 impl<F: DevicePrimeField> Poseidon2Parameters<F> {
-    /// Makes parameters of a permutation of `diagonal.len()` elements: 8, 12, 16 or 24. An S-box is x^`alpha`.
+    /// Makes parameters of a permutation of `diagonal.len()` elements: 8, 12, 16, 24 or 32. An S-box is x^`alpha`.
     /// `initial` and `terminal` are the constants of the full rounds at the start and at the end, round by round;
     /// `partial` has one for each partial round. The matrix of partial rounds is 1 + diag(`diagonal`), with 1 the
     /// matrix of ones. That of full rounds is circ(2·M, M, …, M) with M = circ(2, 3, 1, 1).
@@ -43,7 +47,7 @@ impl<F: DevicePrimeField> Poseidon2Parameters<F> {
         let refuse = |what, expected, actual: usize| Err(Error::Parameters { what, expected, actual: actual as u64 });
         let width = diagonal.len();
         if !WIDTHS.contains(&width) {
-            return refuse("the width of a state", "8, 12, 16 or 24", width);
+            return refuse("the width of a state", "8, 12, 16, 24 or 32", width);
         }
         if !ALPHAS.contains(&alpha) || is_multiple(F::MODULUS_MINUS_ONE_DIV_TWO.as_ref(), alpha.into()) {
             return refuse("the exponent of the S-box", "3, 5 or 7, and coprime to p − 1", alpha as usize);
@@ -64,7 +68,7 @@ impl<F: DevicePrimeField> Poseidon2Parameters<F> {
             return refuse("the rank of the matrix of partial rounds, less than", "the width of a state", width);
         }
         let digest = if width.is_multiple_of(3) { width / 3 } else { width / 2 };
-        Ok(Self { width, alpha, initial, partial, terminal, diagonal, rate: width - digest, digest })
+        Ok(Self { width, alpha, initial, partial, terminal, diagonal, rate: width - digest, digest, arity: Arity::Two })
     }
 
     /// Sets the elements that a sponge overwrites at a time, and those of a digest. A sponge's digest is the first
@@ -84,6 +88,15 @@ impl<F: DevicePrimeField> Poseidon2Parameters<F> {
         (self.rate, self.digest) = (rate, digest);
         Ok(self)
     }
+
+    /// Sets the digests that a compression takes, two unless said. Four are the start of a state that is permuted, if it
+    /// has room for them, as in Plonky3's `TruncatedPermutation`. Otherwise the sponge hashes them, as in its
+    /// `CompressionFunctionFromHasher`.
+    #[must_use]
+    pub fn with_arity(mut self, arity: Arity) -> Self {
+        self.arity = arity;
+        self
+    }
 }
 
 impl<F> Poseidon2Parameters<F> {
@@ -100,6 +113,16 @@ impl<F> Poseidon2Parameters<F> {
     /// Returns the number of elements of a digest.
     pub fn digest(&self) -> usize {
         self.digest
+    }
+
+    /// Whether a compression is one permutation of a state that has room for all digests.
+    pub(crate) fn is_truncated(&self) -> bool {
+        self.arity.children() * self.digest <= self.width
+    }
+
+    /// Returns the zeros that stand for digests behind `count` of them.
+    pub(crate) fn missing_elements(&self, count: usize) -> usize {
+        self.arity.children().saturating_sub(count) * self.digest
     }
 
     /// Returns the number of full rounds at the start, which is that at the end.

@@ -7,7 +7,7 @@ use evariste_backend::{
 use evariste_field::{DevicePrimeField, Mont};
 
 use self::params::{CompressParams, GrindParams, HashParams, PermuteParams, Shape, THREADS, flags};
-use crate::{error::Result, parameters::Poseidon2Parameters};
+use crate::{error::Result, merkle::layers::Arity, parameters::Poseidon2Parameters};
 
 mod cpu;
 mod grind;
@@ -64,6 +64,7 @@ struct Shared<F: DevicePrimeField> {
     constants: Buffer<Mont<F>>,
     permute: LazyKernel<PermuteParams>,
     compress: LazyKernel<CompressParams>,
+    compress_four: LazyKernel<CompressParams>,
     hash_rows: LazyKernel<HashParams>,
     carried: LazyKernel<HashParams>,
     grind: LazyKernel<GrindParams>,
@@ -124,6 +125,7 @@ impl<F: DevicePrimeField> Poseidon2<F> {
             constants: queue.upload_with(&constants, Secrecy::Public)?,
             permute: LazyKernel::default(),
             compress: LazyKernel::default(),
+            compress_four: LazyKernel::default(),
             hash_rows: LazyKernel::default(),
             carried: LazyKernel::default(),
             grind: LazyKernel::default(),
@@ -156,7 +158,9 @@ impl<F: DevicePrimeField> Poseidon2<F> {
     pub fn prepare(&self) -> Result<()> {
         let prepared = self.shared.device.prepare(&Self::kernels(&self.shared.parameters))?;
         self.shared.permute()?;
-        self.shared.compress()?;
+        for count in compressed(&self.shared.parameters) {
+            self.shared.compress(*count)?;
+        }
         self.shared.hash_rows(false)?;
         self.shared.hash_rows(true)?;
         self.shared.grind()?;
@@ -168,13 +172,14 @@ impl<F: DevicePrimeField> Poseidon2<F> {
     #[doc(hidden)]
     pub fn kernels(parameters: &Poseidon2Parameters<F>) -> Vec<KernelSpec> {
         let shape = Shape::of(parameters);
-        vec![
+        let compressions = compressed(parameters).iter().map(|count| spec::compress::<F>(shape, *count));
+        let others = [
             spec::permute::<F>(shape),
-            spec::compress::<F>(shape),
             spec::hash_rows::<F>(shape, false),
             spec::hash_rows::<F>(shape, true),
             spec::grind::<F>(shape),
-        ]
+        ];
+        compressions.chain(others).collect()
     }
 
     /// Returns the bytes of device memory that [`Poseidon2::hash_rows`] takes beside its arguments, for `matrices`
@@ -214,39 +219,47 @@ impl<F: DevicePrimeField> Poseidon2<F> {
         Ok(())
     }
 
-    /// Compresses pairs of digests: `out` has one digest for two neighbouring ones of `pairs`, the first elements of the
-    /// permuted state of both. Returns when the work is queued.
+    /// Compresses digests: `out` has one digest for two neighbouring ones of `children`, or for four if the parameters have
+    /// that arity ([`Poseidon2Parameters::with_arity`]). It is the first elements of their permuted state. Returns when the
+    /// work is queued.
     ///
     /// # Errors
     /// [`Error::Device`](crate::Error::Device), with
-    /// - [`Length`](evariste_backend::Error::Length) unless `out` has whole digests, and `pairs` twice as many,
-    /// - [`SecretInput`](evariste_backend::Error::SecretInput) if `pairs` are secret and `out` is not,
+    /// - [`Length`](evariste_backend::Error::Length) unless `out` has whole digests, and `children` twice as many, or
+    ///   four times,
+    /// - [`SecretInput`](evariste_backend::Error::SecretInput) if `children` are secret and `out` is not,
     /// - [`WrongDevice`](evariste_backend::Error::WrongDevice) if a view is of another device,
+    /// - [`OutOfMemory`](evariste_backend::Error::OutOfMemory) if a sponge hashes four digests, without room for its state,
     /// - the errors of a compiler and a driver.
     pub fn compress<'a>(
         &self,
-        pairs: impl Into<View<'a, Mont<F>>>,
+        children: impl Into<View<'a, Mont<F>>>,
         out: impl Into<ViewMut<'a, Mont<F>>>,
     ) -> Result<()> {
-        self.compress_apart(pairs.into(), out.into(), 1)
+        self.compress_apart(children.into(), self.shared.parameters.arity.children(), out.into(), 1)
     }
 
-    /// [`Poseidon2::compress`], with digests of the output `stride` apart. The view ends with the last one.
+    /// Compresses each `group` neighbours, and zeros for digests that are missing, to digests `stride` apart. The view
+    /// ends with the last one.
     pub(crate) fn compress_apart(
         &self,
-        pairs: View<'_, Mont<F>>,
+        children: View<'_, Mont<F>>,
+        group: usize,
         mut out: ViewMut<'_, Mont<F>>,
         stride: usize,
     ) -> Result<()> {
+        if !self.shared.parameters.is_truncated() {
+            return self.compress_by_sponge(children, group, out, stride);
+        }
         let digest = self.shared.parameters.digest;
         let count = digests_in(out.len(), digest, stride);
         out.expect_len("the output of a compression", elements_of(count, digest, stride))?;
-        pairs.expect_len("the digests to compress", 2 * count * digest)?;
-        self.expect_here(pairs.device())?;
+        children.expect_len("the digests to compress", group * count * digest)?;
+        self.expect_here(children.device())?;
         self.expect_here(out.device())?;
-        pairs.secrecy().expect_to(out.secrecy(), "compression", ["the digests", "the output"])?;
-        let kernel = self.shared.compress()?;
-        let most = WORDS / (2 * stride * digest * F::LIMBS);
+        children.secrecy().expect_to(out.secrecy(), "compression", ["the digests", "the output"])?;
+        let kernel = self.shared.compress(group)?;
+        let most = WORDS / (group * stride * digest * F::LIMBS);
         self.shared.ready.wait(&self.queue)?;
         let [half, partial] = self.shared.rounds();
         for from in (0..count).step_by(most) {
@@ -254,14 +267,33 @@ impl<F: DevicePrimeField> Poseidon2<F> {
             let start = from * stride * digest;
             let args = &mut [
                 Arg::read(&self.shared.constants),
-                Arg::read(pairs.view(2 * from * digest..2 * (from + len) * digest)?),
+                Arg::read(children.view(group * from * digest..group * (from + len) * digest)?),
                 Arg::write(out.view_mut(start..start + elements_of(len, digest, stride))?),
             ];
             let params = CompressParams { len: len as u32, half, partial, stride: stride as u32 };
-            // SAFETY: there are `len` pairs and places for digests, and the constants of so many rounds.
+            // SAFETY: there are `len` groups and places for digests, and the constants of so many rounds.
             unsafe { kernel.launch(&self.queue, groups(len), &params, args)? };
         }
         Ok(())
+    }
+
+    /// The same with the hash of the digests.
+    fn compress_by_sponge(
+        &self,
+        children: View<'_, Mont<F>>,
+        group: usize,
+        out: ViewMut<'_, Mont<F>>,
+        stride: usize,
+    ) -> Result<()> {
+        let digest = self.shared.parameters.digest;
+        let children = Rows::new(children, group * digest);
+        let missing = self.shared.parameters.missing_elements(group);
+        if missing == 0 {
+            return self.hash_rows_apart(&[children], out, stride);
+        }
+        let mut zeros = self.shared.device.alloc::<Mont<F>>(digests_in(out.len(), digest, stride) * missing)?;
+        self.queue.clear(&mut zeros)?;
+        self.hash_rows_apart(&[children, Rows::new(&zeros, missing)], out, stride)
     }
 
     /// Hashes rows: the digest of row i is that of the rows i of all matrices, one after the other. `out` has a digest
@@ -408,8 +440,10 @@ impl<F: DevicePrimeField> Shared<F> {
         Ok(self.permute.get(&self.device, || spec::permute::<F>(self.shape()))?)
     }
 
-    fn compress(&self) -> Result<&Kernel<CompressParams>> {
-        Ok(self.compress.get(&self.device, || spec::compress::<F>(self.shape()))?)
+    /// Of two or four digests.
+    fn compress(&self, count: usize) -> Result<&Kernel<CompressParams>> {
+        let kernel = if count == 2 { &self.compress } else { &self.compress_four };
+        Ok(kernel.get(&self.device, || spec::compress::<F>(self.shape(), count))?)
     }
 
     fn hash_rows(&self, is_carried: bool) -> Result<&Kernel<HashParams>> {
@@ -448,6 +482,15 @@ impl<F: DevicePrimeField> fmt::Debug for Poseidon2<F> {
             .field("rate", &rate)
             .field("digest", &digest)
             .finish_non_exhaustive()
+    }
+}
+
+/// How many digests the kernels `compress` take.
+fn compressed<F>(parameters: &Poseidon2Parameters<F>) -> &'static [usize] {
+    match parameters.arity {
+        Arity::Two => &[2],
+        Arity::Four if parameters.is_truncated() => &[2, 4],
+        Arity::Four => &[],
     }
 }
 

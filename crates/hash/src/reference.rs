@@ -55,9 +55,14 @@ pub fn hash<F: DevicePrimeField>(parameters: &Poseidon2Parameters<F>, elements: 
     state
 }
 
-/// Compresses two digests: the first elements of the permuted state of both and zeros.
-pub fn compress<F: DevicePrimeField>(parameters: &Poseidon2Parameters<F>, left: &[F], right: &[F]) -> Vec<F> {
-    let mut state = [left, right].concat();
+/// Compresses digests, one after the other: the first elements of the permuted state of them and zeros. If the arity is
+/// one of more digests than a state has room for, the hash of them and as many zeros as digests are missing.
+pub fn compress<F: DevicePrimeField>(parameters: &Poseidon2Parameters<F>, children: &[F]) -> Vec<F> {
+    let mut state = children.to_vec();
+    if !parameters.is_truncated() {
+        state.resize(parameters.arity.children() * parameters.digest, F::ZERO);
+        return hash(parameters, &state);
+    }
     state.resize(parameters.width, F::ZERO);
     permute(parameters, &mut state);
     state.truncate(parameters.digest);

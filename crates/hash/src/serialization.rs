@@ -7,12 +7,14 @@ use evariste_backend::{
 };
 use evariste_field::{
     Canonical, DevicePrimeField, Mont,
+    small::BabyBear,
     source::{self, binding_type, iterations},
 };
 
 use crate::{
     bytes::{ByteHash, function::HashFunction, places},
     error::Result,
+    merkle::layers::Arity,
     poseidon2::Rows,
     tree_hash::{Opened, TreeHash, TreeParameters, Wanted, gather, sealed::Sealed},
 };
@@ -45,13 +47,47 @@ pub struct Serialization {
     pub function: HashFunction,
     /// The bytes of elements.
     pub form: Form,
+    /// The digests that a compression takes.
+    pub arity: Arity,
 }
 
 impl Serialization {
-    /// Returns that of Plonky3's `SerializingHasher` over a hash of bytes: Montgomery's form for fields below 2^31, and
-    /// integers for Goldilocks.
+    /// Returns that of Plonky3's `SerializingHasher` over a hash of bytes: Montgomery's form for BabyBear and KoalaBear, and
+    /// integers for Goldilocks and Mersenne31. Nodes have two children.
     pub fn plonky3<F: DevicePrimeField>(function: HashFunction) -> Self {
-        Self { function, form: if F::LIMBS == 1 { Form::Montgomery } else { Form::Canonical } }
+        let is_mersenne_31 = F::MODULUS == F::BigInt::from((1u64 << 31) - 1);
+        let form = if F::LIMBS == 1 && !is_mersenne_31 { Form::Montgomery } else { Form::Canonical };
+        Self { function, form, arity: Arity::Two }
+    }
+
+    /// Sets the digests that a compression takes.
+    #[must_use]
+    pub fn with_arity(mut self, arity: Arity) -> Self {
+        self.arity = arity;
+        self
+    }
+
+    /// The digest of digests, and of zeros for those that are missing.
+    pub(crate) fn compressed(&self, children: &[[u8; 32]]) -> Vec<[u8; 32]> {
+        let mut children = children.to_vec();
+        children.resize(self.arity.children(), [0; 32]);
+        vec![self.function.digest(children.as_flattened())]
+    }
+
+    /// The kernels that digests take.
+    pub(crate) fn digest_kernels(&self) -> Vec<KernelSpec> {
+        let mut kernels = ByteHash::kernels(self.function);
+        if self.arity == Arity::Four {
+            kernels.push(spread_spec());
+        }
+        kernels
+    }
+
+    /// Bytes of memory that so many nodes over `count` children each take beside these.
+    pub(crate) fn bytes_of_nodes(&self, nodes: usize, count: usize) -> u64 {
+        let all = self.arity.children();
+        let spread = if count < all { (GROUPS.min(nodes) * all * 32) as u64 } else { 0 };
+        spread + self.function.required_bytes(nodes, all * 32)
     }
 
     /// Returns the bytes of elements, one after the other.
@@ -67,7 +103,7 @@ impl Serialization {
     }
 }
 
-/// A hash of rows of field elements by their bytes, and of pairs of digests, for [`Merkle`](crate::Merkle). Plonky3
+/// A hash of rows of field elements by their bytes, and of two or four digests, for [`Merkle`](crate::Merkle). Plonky3
 /// calls these `SerializingHasher` and `CompressionFunctionFromHasher`.
 ///
 /// Rows of one matrix in Montgomery's form are hashed where they lie. Others are serialised first, some 64 MiB at a time.
@@ -94,6 +130,7 @@ pub struct SerializingHash<F> {
     hash: ByteHash,
     serialization: Serialization,
     serialize: Arc<LazyKernel<Params>>,
+    spread: Arc<LazyKernel<Params>>,
     field: PhantomData<fn() -> F>,
 }
 
@@ -109,14 +146,15 @@ params! {
     }
 }
 
-impl<F: DevicePrimeField> SerializingHash<F> {
+impl<F> SerializingHash<F> {
     /// Makes a plan on a queue (`&device` is its default one). Kernels are compiled at their first use.
     ///
     /// # Errors
     /// [`Error::Device`](crate::Error::Device) if there is no memory, or if the device fails.
     pub fn new(queue: impl Into<Queue>, serialization: Serialization) -> Result<Self> {
         let hash = ByteHash::new(queue, serialization.function)?;
-        Ok(Self { hash, serialization, serialize: Arc::default(), field: PhantomData })
+        let (serialize, spread) = Default::default();
+        Ok(Self { hash, serialization, serialize, spread, field: PhantomData })
     }
 
     /// Returns the hash of bytes.
@@ -124,10 +162,71 @@ impl<F: DevicePrimeField> SerializingHash<F> {
         &self.hash
     }
 
+    /// Returns the same for work on `queue`.
+    pub(crate) fn on(&self, queue: &Queue) -> Self {
+        Self { hash: self.hash.on(queue), ..self.clone() }
+    }
+
+    pub(crate) fn serialization(&self) -> &Serialization {
+        &self.serialization
+    }
+
+    /// Compiles the kernels that digests take.
+    pub(crate) fn prepare_digests(&self) -> Result<()> {
+        self.hash.prepare()?;
+        if self.serialization.arity == Arity::Four {
+            self.spread_kernel()?;
+        }
+        Ok(())
+    }
+
+    fn spread_kernel(&self) -> Result<&Kernel<Params>> {
+        Ok(self.spread.get(self.hash.device(), spread_spec)?)
+    }
+
+    /// Compresses each `count` neighbours, and zeros for digests that are missing, to digests `stride` apart.
+    pub(crate) fn compress_apart(
+        &self,
+        children: View<'_, [u8; 32]>,
+        count: usize,
+        mut out: ViewMut<'_, [u8; 32]>,
+        stride: usize,
+    ) -> Result<()> {
+        let (nodes, all, what) =
+            (out.len().div_ceil(stride), self.serialization.arity.children(), "the digests to compress");
+        if count == all {
+            return self.hash.hash_apart(what, children, count, nodes, out, stride);
+        }
+        children.expect_len(what, nodes.saturating_mul(count))?;
+        children.secrecy().expect_to(out.secrecy(), "compression", ["the digests", "the output"])?;
+        // With zeros for the digests that are missing.
+        let most = GROUPS.min(nodes);
+        let mut groups = self.hash.device().alloc_with::<[u8; 32]>(most * all, out.secrecy())?;
+        self.hash.queue().clear(&mut groups)?;
+        let kernel = self.spread_kernel()?;
+        for start in (0..nodes).step_by(most.max(1)) {
+            let len = most.min(nodes - start);
+            let words = len * count * DIGEST_WORDS;
+            let [columns, pitch] = [count, all].map(|digests| (digests * DIGEST_WORDS) as u32);
+            let params = Params { len: words as u32, columns, pitch, place: 0 };
+            let args = &mut [
+                Arg::read(children.view(start * count..(start + len) * count)?),
+                Arg::write(groups.view_mut(..len * all)?),
+            ];
+            // SAFETY: there are so many words, and groups of `pitch` words for them.
+            unsafe { kernel.launch(self.hash.queue(), (words as u64).div_ceil(THREADS.into()), &params, args)? };
+            let digests = out.view_mut(start * stride..start * stride + places(len, stride))?;
+            self.hash.hash_apart(what, groups.view(..len * all)?, all, len, digests, stride)?;
+        }
+        Ok(())
+    }
+}
+
+impl<F: DevicePrimeField> SerializingHash<F> {
     /// Returns the kernels, for tools that compile them ahead.
     #[doc(hidden)]
     pub fn kernels(serialization: Serialization) -> Vec<KernelSpec> {
-        let mut kernels = ByteHash::kernels(serialization.function);
+        let mut kernels = serialization.digest_kernels();
         kernels.push(spec::<F>(serialization.form));
         kernels
     }
@@ -180,12 +279,12 @@ impl<F: DevicePrimeField> TreeHash<F> for SerializingHash<F> {
     }
 
     fn on_queue(&self, queue: &Queue) -> Self {
-        Self { hash: self.hash.on(queue), ..self.clone() }
+        self.on(queue)
     }
 
     fn tree_prepare(&self) -> Result<()> {
         let prepared = self.hash.device().prepare(&Self::kernels(self.serialization))?;
-        self.hash.prepare()?;
+        self.prepare_digests()?;
         self.serialize_kernel()?;
         drop(prepared);
         Ok(())
@@ -218,9 +317,14 @@ impl<F: DevicePrimeField> TreeHash<F> for SerializingHash<F> {
         Ok(())
     }
 
-    fn tree_pairs(&self, pairs: View<'_, [u8; 32]>, out: ViewMut<'_, [u8; 32]>, stride: usize) -> Result<()> {
-        let count = out.len().div_ceil(stride);
-        self.hash.hash_apart("the digests to compress", pairs, 2, count, out, stride)
+    fn tree_nodes(
+        &self,
+        children: View<'_, [u8; 32]>,
+        count: usize,
+        out: ViewMut<'_, [u8; 32]>,
+        stride: usize,
+    ) -> Result<()> {
+        self.compress_apart(children, count, out, stride)
     }
 
     /// By two copies, for which the host waits once both are queued.
@@ -246,8 +350,12 @@ impl<F: DevicePrimeField> TreeParameters<F> for Serialization {
         vec![self.function.digest(&self.bytes(row))]
     }
 
-    fn compress_pair(&self, pair: [&[[u8; 32]]; 2]) -> Vec<[u8; 32]> {
-        vec![self.function.digest(pair.concat().as_flattened())]
+    fn arity(&self) -> Arity {
+        self.arity
+    }
+
+    fn compress(&self, children: &[[u8; 32]]) -> Vec<[u8; 32]> {
+        self.compressed(children)
     }
 
     fn row_bytes(&self, rows: usize, columns: &[usize]) -> u64 {
@@ -258,6 +366,10 @@ impl<F: DevicePrimeField> TreeParameters<F> for Serialization {
         kept + self.function.required_bytes(rows, bytes)
     }
 
+    fn group_bytes(&self, nodes: usize, count: usize) -> u64 {
+        self.bytes_of_nodes(nodes, count)
+    }
+
     fn tree_kernels(&self) -> Vec<KernelSpec> {
         SerializingHash::<F>::kernels(*self)
     }
@@ -265,8 +377,9 @@ impl<F: DevicePrimeField> TreeParameters<F> for Serialization {
 
 impl<F> Clone for SerializingHash<F> {
     fn clone(&self) -> Self {
-        let Self { hash, serialization, serialize, field } = self;
-        Self { hash: hash.clone(), serialization: *serialization, serialize: Arc::clone(serialize), field: *field }
+        let Self { hash, serialization, serialize, spread, field } = self;
+        let (serialize, spread) = (Arc::clone(serialize), Arc::clone(spread));
+        Self { hash: hash.clone(), serialization: *serialization, serialize, spread, field: *field }
     }
 }
 
@@ -275,12 +388,24 @@ impl<F> fmt::Debug for SerializingHash<F> {
         f.debug_struct("SerializingHash")
             .field("hash", &self.hash)
             .field("form", &self.serialization.form)
+            .field("arity", &self.serialization.arity)
             .finish_non_exhaustive()
     }
 }
 
 /// Words of a row that is serialised, at most: kernels count them by 32 bits.
 const MOST_WORDS: usize = 1 << 31;
+
+/// Words of a digest.
+const DIGEST_WORDS: usize = 8;
+
+/// Nodes whose children are written beside zeros at a time: they take 64 MiB.
+const GROUPS: usize = KEPT_BYTES / (4 * 32);
+
+/// The kernel `serialize` for digests: it copies their words, as those of a field of one word.
+fn spread_spec() -> KernelSpec {
+    spec::<BabyBear>(Form::Montgomery)
+}
 
 /// How many rows of so many elements are serialised at a time.
 fn rows_at_once<F: DevicePrimeField>(columns: usize) -> usize {

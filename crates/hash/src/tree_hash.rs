@@ -8,12 +8,13 @@ use evariste_primitives::{GatherScatter, MAX_LEN};
 
 use crate::{
     error::Result,
+    merkle::layers::Arity,
     parameters::Poseidon2Parameters,
     poseidon2::{Poseidon2, Rows},
     reference,
 };
 
-/// A hash of rows of elements of `F`, and of pairs of digests, on a device: [`Poseidon2`], or
+/// A hash of rows of elements of `F`, and of two or four digests, on a device: [`Poseidon2`], or
 /// [`SerializingHash`](crate::SerializingHash) for hash functions of bytes. There are no others.
 pub trait TreeHash<F: DevicePrimeField>: Clone + fmt::Debug + sealed::Sealed {
     /// Digests consist of these.
@@ -40,16 +41,22 @@ pub trait TreeHash<F: DevicePrimeField>: Clone + fmt::Debug + sealed::Sealed {
     #[doc(hidden)]
     fn tree_rows(&self, matrices: &[Rows<'_, F>], out: ViewMut<'_, Self::Node>, stride: usize) -> Result<()>;
 
-    /// Writes the digests of pairs, `stride` apart.
+    /// Writes the nodes over each `count` neighbours, `stride` apart.
     #[doc(hidden)]
-    fn tree_pairs(&self, pairs: View<'_, Self::Node>, out: ViewMut<'_, Self::Node>, stride: usize) -> Result<()>;
+    fn tree_nodes(
+        &self,
+        children: View<'_, Self::Node>,
+        count: usize,
+        out: ViewMut<'_, Self::Node>,
+        stride: usize,
+    ) -> Result<()>;
 
     /// Reads rows of each matrix, and then digests.
     #[doc(hidden)]
     fn tree_opening(&self, wanted: &Wanted<'_, F, Self::Node>) -> Result<Opened<F, Self::Node>>;
 }
 
-/// What the host computes a hash of rows and pairs with: [`Poseidon2Parameters`], or
+/// What the host computes a hash of rows and digests with: [`Poseidon2Parameters`], or
 /// [`Serialization`](crate::Serialization). There are no others.
 pub trait TreeParameters<F: DevicePrimeField>: sealed::Sealed {
     /// Digests consist of these.
@@ -61,12 +68,19 @@ pub trait TreeParameters<F: DevicePrimeField>: sealed::Sealed {
     /// Hashes a row.
     fn hash_row(&self, row: &[F]) -> Vec<<Self::Node as Element>::Host>;
 
-    /// Compresses two digests.
-    fn compress_pair(&self, pair: [&[<Self::Node as Element>::Host]; 2]) -> Vec<<Self::Node as Element>::Host>;
+    /// Returns the children of a node.
+    fn arity(&self) -> Arity;
+
+    /// Compresses digests, one after the other: two, or up to four.
+    fn compress(&self, children: &[<Self::Node as Element>::Host]) -> Vec<<Self::Node as Element>::Host>;
 
     /// Returns the bytes of memory that hashes of rows take beside their arguments, for matrices of so many columns.
     #[doc(hidden)]
     fn row_bytes(&self, rows: usize, columns: &[usize]) -> u64;
+
+    /// Returns the bytes of memory that `nodes` nodes over `count` children each take beside these.
+    #[doc(hidden)]
+    fn group_bytes(&self, nodes: usize, count: usize) -> u64;
 
     /// Returns the kernels.
     #[doc(hidden)]
@@ -120,8 +134,14 @@ impl<F: DevicePrimeField> TreeHash<F> for Poseidon2<F> {
         self.hash_rows_apart(matrices, out, stride)
     }
 
-    fn tree_pairs(&self, pairs: View<'_, Mont<F>>, out: ViewMut<'_, Mont<F>>, stride: usize) -> Result<()> {
-        self.compress_apart(pairs, out, stride)
+    fn tree_nodes(
+        &self,
+        children: View<'_, Mont<F>>,
+        count: usize,
+        out: ViewMut<'_, Mont<F>>,
+        stride: usize,
+    ) -> Result<()> {
+        self.compress_apart(children, count, out, stride)
     }
 
     /// By one read: digests are elements too.
@@ -148,12 +168,24 @@ impl<F: DevicePrimeField> TreeParameters<F> for Poseidon2Parameters<F> {
         reference::hash(self, row)
     }
 
-    fn compress_pair(&self, [left, right]: [&[F]; 2]) -> Vec<F> {
-        reference::compress(self, left, right)
+    fn arity(&self) -> Arity {
+        self.arity
+    }
+
+    fn compress(&self, children: &[F]) -> Vec<F> {
+        reference::compress(self, children)
     }
 
     fn row_bytes(&self, rows: usize, columns: &[usize]) -> u64 {
         Poseidon2::scratch_bytes(self, rows, columns.len())
+    }
+
+    fn group_bytes(&self, nodes: usize, count: usize) -> u64 {
+        let zeros = self.missing_elements(count);
+        if self.is_truncated() || zeros == 0 {
+            return 0;
+        }
+        (nodes as u64).saturating_mul((zeros * Mont::<F>::BYTES) as u64) + Poseidon2::scratch_bytes(self, nodes, 2)
     }
 
     fn tree_kernels(&self) -> Vec<KernelSpec> {

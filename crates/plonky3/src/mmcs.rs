@@ -1,9 +1,9 @@
-use std::{array, fmt, marker::PhantomData, sync::Arc};
+use std::{array, fmt, iter, marker::PhantomData, sync::Arc};
 
 use evariste_backend::{Device, Element, Transfer, View, author::decode, parallel};
 use evariste_hash::{
-    HashFunction, Merkle, Poseidon2, Poseidon2Parameters, Rows, Serialization, SerializingHash, TreeHash, layer_start,
-    reference,
+    Arity, HashFunction, Layer, Merkle, Poseidon2, Poseidon2Parameters, Rows, Serialization, SerializingHash, TreeHash,
+    cap_place, layers, reference, siblings,
 };
 use p3_commit::{BatchOpening, BatchOpeningRef, Mmcs};
 use p3_field::Field;
@@ -60,32 +60,34 @@ pub enum Error {
 }
 
 /// Plonky3's commitment scheme over Poseidon2.
-type Sponges<P, Perm, const WIDTH: usize, const RATE: usize, const DIGEST: usize> = MerkleTreeMmcs<
+type Sponges<P, Perm, const WIDTH: usize, const RATE: usize, const DIGEST: usize, const N: usize> = MerkleTreeMmcs<
     <P as Field>::Packing,
     <P as Field>::Packing,
     PaddingFreeSponge<Perm, WIDTH, RATE, DIGEST>,
-    TruncatedPermutation<Perm, 2, DIGEST, WIDTH>,
-    2,
+    TruncatedPermutation<Perm, N, DIGEST, WIDTH>,
+    N,
     DIGEST,
 >;
 
 /// Plonky3's commitment scheme over a hash function of bytes.
-type Bytes<P, H> = MerkleTreeMmcs<P, u8, SerializingHasher<H>, CompressionFunctionFromHasher<H, 2, BYTES>, 2, BYTES>;
+type Bytes<P, H, const N: usize> =
+    MerkleTreeMmcs<P, u8, SerializingHasher<H>, CompressionFunctionFromHasher<H, N, BYTES>, N, BYTES>;
 
 /// The bytes of a digest.
 const BYTES: usize = 32;
 
 /// Plonky3's [`MerkleTreeMmcs`] with Poseidon2 over a device of Evariste: [`PaddingFreeSponge`] for rows and
-/// [`TruncatedPermutation`] for nodes.
-pub type DeviceMmcs<P, Perm, const WIDTH: usize, const RATE: usize, const DIGEST: usize> =
-    DeviceTreeMmcs<P, P, Poseidon2<<P as DeviceValue>::Device>, Sponges<P, Perm, WIDTH, RATE, DIGEST>, DIGEST>;
+/// [`TruncatedPermutation`] for nodes, of `N` children: two or four.
+pub type DeviceMmcs<P, Perm, const WIDTH: usize, const RATE: usize, const DIGEST: usize, const N: usize = 2> =
+    DeviceTreeMmcs<P, P, Poseidon2<<P as DeviceValue>::Device>, Sponges<P, Perm, WIDTH, RATE, DIGEST, N>, DIGEST, N>;
 
 /// Plonky3's [`MerkleTreeMmcs`] with a hash function of bytes over a device of Evariste: [`SerializingHasher`] for rows
-/// and [`CompressionFunctionFromHasher`] for nodes.
-pub type DeviceByteMmcs<P, H> = DeviceTreeMmcs<P, u8, SerializingHash<<P as DeviceValue>::Device>, Bytes<P, H>, BYTES>;
+/// and [`CompressionFunctionFromHasher`] for nodes, of `N` children: two or four.
+pub type DeviceByteMmcs<P, H, const N: usize = 2> =
+    DeviceTreeMmcs<P, u8, SerializingHash<<P as DeviceValue>::Device>, Bytes<P, H, N>, BYTES, N>;
 
 /// Plonky3's [`MerkleTreeMmcs`] over a device of Evariste: [`DeviceMmcs`] or [`DeviceByteMmcs`]. Commitments, openings
-/// and proofs are the same, byte for byte. A digest is `DIGEST` elements of `W`.
+/// and proofs are the same, byte for byte. A digest is `DIGEST` elements of `W`, and a node has `N` children.
 ///
 /// The device hashes matrices of 2^14 elements or more ([`DeviceTreeMmcs::min_elements`]), with heights that are powers
 /// of two. Plonky3 does the rest, and what the device refuses or fails to do: the trait has no errors, so that the log
@@ -94,7 +96,7 @@ pub type DeviceByteMmcs<P, H> = DeviceTreeMmcs<P, u8, SerializingHash<<P as Devi
 ///
 /// Nodes come back with the commitment, so that openings need no device. [`DeviceFriPcs`](crate::DeviceFriPcs) keeps
 /// them there.
-pub struct DeviceTreeMmcs<P: DeviceValue, W, H: TreeHash<P::Device>, Host, const DIGEST: usize> {
+pub struct DeviceTreeMmcs<P: DeviceValue, W, H: TreeHash<P::Device>, Host, const DIGEST: usize, const N: usize = 2> {
     merkle: Arc<Merkle<P::Device, H>>,
     host: Host,
     cap_height: usize,
@@ -107,7 +109,7 @@ pub struct ProverData<Host, M, W, const DIGEST: usize>(Kind<Host, M, W, DIGEST>)
 
 enum Kind<Host, M, W, const DIGEST: usize> {
     Host(Host),
-    /// With the nodes from the leaves to the root.
+    /// With the digests from the leaves to the root.
     Device {
         matrices: Vec<M>,
         nodes: Vec<[W; DIGEST]>,
@@ -160,8 +162,8 @@ impl<P: DeviceValue> Digests<P, u8, BYTES> for SerializingHash<P::Device> {
     }
 }
 
-impl<P: DeviceValue, Perm, const WIDTH: usize, const RATE: usize, const DIGEST: usize>
-    DeviceMmcs<P, Perm, WIDTH, RATE, DIGEST>
+impl<P: DeviceValue, Perm, const WIDTH: usize, const RATE: usize, const DIGEST: usize, const N: usize>
+    DeviceMmcs<P, Perm, WIDTH, RATE, DIGEST, N>
 where
     Perm: CryptographicPermutation<[P; WIDTH]> + Clone,
 {
@@ -190,11 +192,11 @@ where
         }
         let (hash, compression) = (PaddingFreeSponge::new(permutation.clone()), TruncatedPermutation::new(permutation));
         let host = MerkleTreeMmcs::new(hash, compression, cap_height);
-        Ok(Self::over(Poseidon2::new(device, parameters)?, host, cap_height))
+        Ok(Self::over(Poseidon2::new(device, parameters.with_arity(arity::<N>()))?, host, cap_height))
     }
 }
 
-impl<P: DeviceValue, H: CryptographicHasher<u8, [u8; BYTES]> + Clone> DeviceByteMmcs<P, H> {
+impl<P: DeviceValue, H: CryptographicHasher<u8, [u8; BYTES]> + Clone, const N: usize> DeviceByteMmcs<P, H, N> {
     /// Makes the scheme for a device, with a hash of Plonky3 and the same function for the device. Commitments are caps
     /// of 2^`cap_height` digests.
     ///
@@ -202,7 +204,7 @@ impl<P: DeviceValue, H: CryptographicHasher<u8, [u8; BYTES]> + Clone> DeviceByte
     /// - [`Error::OtherHash`] if the functions differ.
     /// - [`Error::Hash`] if the device has no memory, or fails.
     pub fn new(device: &Device, hash: H, function: HashFunction, cap_height: usize) -> Result<Self, Error> {
-        let serialization = Serialization::plonky3::<P::Device>(function);
+        let serialization = Serialization::plonky3::<P::Device>(function).with_arity(arity::<N>());
         let row: Vec<P> = (1..100).map(P::from_u64).collect();
         let there = serialization.bytes(&row.iter().copied().map(to_device).collect::<Vec<_>>());
         let hasher = SerializingHasher::new(hash.clone());
@@ -215,7 +217,15 @@ impl<P: DeviceValue, H: CryptographicHasher<u8, [u8; BYTES]> + Clone> DeviceByte
     }
 }
 
-impl<P: DeviceValue, W, H: TreeHash<P::Device>, Host, const DIGEST: usize> DeviceTreeMmcs<P, W, H, Host, DIGEST> {
+/// The number of children of a node, as devices know it.
+fn arity<const N: usize>() -> Arity {
+    const { assert!(N == 2 || N == 4, "a node has two or four children") };
+    if N == 2 { Arity::Two } else { Arity::Four }
+}
+
+impl<P: DeviceValue, W, H: TreeHash<P::Device>, Host, const DIGEST: usize, const N: usize>
+    DeviceTreeMmcs<P, W, H, Host, DIGEST, N>
+{
     fn over(hash: H, host: Host, cap_height: usize) -> Self {
         let (merkle, digest) = (Arc::new(Merkle::new(hash)), PhantomData);
         Self { merkle, host, cap_height, min_elements: MIN_ELEMENTS, digest }
@@ -266,8 +276,8 @@ impl<P: DeviceValue, W, H: TreeHash<P::Device>, Host, const DIGEST: usize> Devic
 /// Bytes of rows that a thread copies at a time.
 const CHUNK_BYTES: usize = 1 << 16;
 
-impl<P: DeviceValue, W, H: TreeHash<P::Device>, Host: Clone, const DIGEST: usize> Clone
-    for DeviceTreeMmcs<P, W, H, Host, DIGEST>
+impl<P: DeviceValue, W, H: TreeHash<P::Device>, Host: Clone, const DIGEST: usize, const N: usize> Clone
+    for DeviceTreeMmcs<P, W, H, Host, DIGEST, N>
 {
     fn clone(&self) -> Self {
         let Self { merkle, host, cap_height, min_elements, digest } = self;
@@ -276,8 +286,8 @@ impl<P: DeviceValue, W, H: TreeHash<P::Device>, Host: Clone, const DIGEST: usize
     }
 }
 
-impl<P: DeviceValue, W, H: TreeHash<P::Device>, Host, const DIGEST: usize> fmt::Debug
-    for DeviceTreeMmcs<P, W, H, Host, DIGEST>
+impl<P: DeviceValue, W, H: TreeHash<P::Device>, Host, const DIGEST: usize, const N: usize> fmt::Debug
+    for DeviceTreeMmcs<P, W, H, Host, DIGEST, N>
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DeviceTreeMmcs")
@@ -295,26 +305,36 @@ fn rows<P: DeviceValue, M: Matrix<P>>(matrices: &[M], height: usize, index: usiz
     matrices.iter().map(row).collect()
 }
 
-/// The paths from leaves to the cap without what the others tell: layer by layer, from left to right, the siblings of
-/// opened nodes that are not opened themselves. `sibling` is that of a node of a layer, given with its place among
-/// `leaves` that leads there.
-fn pruned<T>(leaves: &[usize], layers: u32, sibling: impl Fn(u32, usize, usize) -> T) -> Vec<T> {
+/// The layers of the tree over matrices.
+fn layers_of<P: DeviceValue, M: Matrix<P>>(arity: Arity, matrices: &[M]) -> Vec<Layer> {
+    layers(arity, matrices.iter().map(Matrix::height))
+}
+
+/// The paths from leaves through layers without what the others tell: layer by layer, from left to right, the siblings of
+/// opened nodes that are not opened themselves. `sibling` is given the number of a layer, that of a digest, and the place
+/// among `leaves` of one whose path has it.
+fn pruned<T>(leaves: &[usize], layers: &[Layer], sibling: impl Fn(usize, usize, usize) -> T) -> Vec<T> {
     let mut known: Vec<(usize, usize)> =
         leaves.iter().copied().enumerate().map(|(place, leaf)| (leaf, place)).collect();
     known.sort_unstable();
     known.dedup_by_key(|(node, _)| *node);
     let mut siblings = Vec::new();
-    for layer in 0..layers {
-        let is_known = |node: usize| known.binary_search_by_key(&node, |(node, _)| *node).is_ok();
-        let missing = known.iter().filter(|(node, _)| !is_known(node ^ 1));
-        siblings.extend(missing.map(|(node, place)| sibling(layer, *node, *place)));
-        known.iter_mut().for_each(|(node, _)| *node >>= 1);
+    for (number, layer) in layers.iter().enumerate() {
+        let parent = |(node, _): &(usize, usize)| node / layer.children;
+        for opened in known.chunk_by(|a, b| parent(a) == parent(b)) {
+            let (node, place) = opened[0];
+            let first = node - node % layer.children;
+            let is_missing = |node: &usize| opened.iter().all(|(known, _)| known != node);
+            let missing = (first..first + layer.children).filter(is_missing);
+            siblings.extend(missing.map(|node| sibling(number, layer.start + node, place)));
+        }
+        known.iter_mut().for_each(|(node, _)| *node /= layer.children);
         known.dedup_by_key(|(node, _)| *node);
     }
     siblings
 }
 
-impl<P, W, H, Host, const DIGEST: usize> Mmcs<P> for DeviceTreeMmcs<P, W, H, Host, DIGEST>
+impl<P, W, H, Host, const DIGEST: usize, const N: usize> Mmcs<P> for DeviceTreeMmcs<P, W, H, Host, DIGEST, N>
 where
     P: DeviceValue,
     W: Copy,
@@ -334,10 +354,9 @@ where
         if elements >= self.min_elements.max(1) && inputs.iter().all(fits) {
             match self.nodes(&inputs) {
                 Ok(nodes) => {
-                    let len = nodes.len().div_ceil(2).min(1 << self.cap_height.min(63));
-                    // The layer of so many nodes, of which those above have one less.
-                    let end = nodes.len() + 1 - len;
-                    let cap = MerkleCap::new(nodes[end - len..end].to_vec());
+                    let layers = layers_of(arity::<N>(), &inputs);
+                    let Layer { start, digests, .. } = layers[cap_place(&layers, self.cap_height)];
+                    let cap = MerkleCap::new(nodes[start..start + digests].to_vec());
                     return (cap, ProverData(Kind::Device { matrices: inputs, nodes }));
                 }
                 Err(error) => {
@@ -353,10 +372,9 @@ where
         let (rows, path) = match &data.0 {
             Kind::Host(tree) => self.host.open_batch(index, tree).unpack(),
             Kind::Device { matrices, nodes } => {
-                let height = nodes.len().div_ceil(2);
-                let layers = height.ilog2().saturating_sub(self.cap_height as u32);
-                let sibling = |layer| nodes[layer_start(height, layer) + ((index >> layer) ^ 1)];
-                (rows(matrices, height, index), (0..layers).map(sibling).collect())
+                let layers = layers_of(arity::<N>(), matrices);
+                let path = siblings(&layers[..cap_place(&layers, self.cap_height)], index);
+                (rows(matrices, layers[0].nodes, index), path.map(|number| nodes[number]).collect())
             }
         };
         BatchOpening::new(rows, path)
@@ -389,10 +407,10 @@ where
             Kind::Host(tree) => return self.host.open_multi_batch(indices, tree),
             Kind::Device { matrices, nodes } => (matrices, nodes),
         };
-        let height = nodes.len().div_ceil(2);
-        let opened = indices.iter().map(|index| rows(matrices, height, *index)).collect();
-        let layers = height.ilog2().saturating_sub(self.cap_height as u32);
-        let sibling_hashes = pruned(indices, layers, |layer, node, _| nodes[layer_start(height, layer) + (node ^ 1)]);
+        let layers = layers_of(arity::<N>(), matrices);
+        let opened = indices.iter().map(|index| rows(matrices, layers[0].nodes, *index)).collect();
+        let below = &layers[..cap_place(&layers, self.cap_height)];
+        let sibling_hashes = pruned(indices, below, |_, number, _| nodes[number]);
         (opened, PrunedMerklePaths { sibling_hashes })
     }
 
@@ -437,7 +455,8 @@ pub(crate) type Part<P, M> = <Node<P, M> as Element>::Host;
 /// The element of a buffer of digests.
 pub(crate) type Node<P, M> = <<M as DeviceTrees<P>>::Hash as TreeHash<<P as DeviceValue>::Device>>::Node;
 
-/// A commitment scheme whose trees a device builds: [`DeviceMmcs`] or [`DeviceByteMmcs`]. There are no others.
+/// A commitment scheme whose trees a device builds: [`DeviceMmcs`] or [`DeviceByteMmcs`] with two children a node. There
+/// are no others.
 pub trait DeviceTrees<P: DeviceValue>: Mmcs<P, MultiProof: Sync, Error: Sync> + Clone + sealed::Sealed {
     /// The hash.
     type Hash: TreeHash<P::Device>;
@@ -497,7 +516,8 @@ where
 
     fn multi_proof(rows: &[usize], paths: &[&[<H::Node as Element>::Host]]) -> Self::MultiProof {
         let paths: Vec<Vec<[W; DIGEST]>> = paths.iter().map(|path| H::digests(path)).collect();
-        let layers = paths.first().map_or(0, Vec::len) as u32;
-        PrunedMerklePaths { sibling_hashes: pruned(rows, layers, |layer, _, place| paths[place][layer as usize]) }
+        let len = paths.first().map_or(0, Vec::len);
+        let layers = layers(Arity::Two, iter::once(1 << len));
+        PrunedMerklePaths { sibling_hashes: pruned(rows, &layers[..len], |layer, _, place| paths[place][layer]) }
     }
 }

@@ -1,5 +1,7 @@
 //! Against Plonky3's own types, on every device that is here.
 
+mod fours;
+mod goldilocks;
 mod pcs;
 mod stark;
 
@@ -12,6 +14,7 @@ use p3_baby_bear::{BabyBear, Poseidon2BabyBear, default_babybear_poseidon2_16};
 use p3_commit::{BatchOpeningRef, Mmcs};
 use p3_dft::{Radix2DitParallel, TwoAdicSubgroupDft};
 use p3_field::{Field, PrimeCharacteristicRing};
+use p3_goldilocks::Goldilocks;
 use p3_koala_bear::KoalaBear;
 use p3_matrix::{Dimensions, Matrix, dense::RowMajorMatrix};
 use p3_merkle_tree::MerkleTreeMmcs;
@@ -85,13 +88,18 @@ fn check_transforms<P: DeviceValue>() {
 fn transforms_are_plonky3s() {
     check_transforms::<BabyBear>();
     check_transforms::<KoalaBear>();
+    check_transforms::<Goldilocks>();
 }
 
 /// Compares commitments and openings of both schemes, with caps of some heights.
-fn check_trees<Host, Ours>(host: impl Fn(usize) -> Host, ours: impl Fn(&Device, usize) -> Ours, caps_of_all: &[usize])
-where
-    Host: Mmcs<BabyBear, Commitment: PartialEq + Debug, Error: Debug, Proof: PartialEq + Debug>,
-    Ours: Mmcs<BabyBear, Commitment = Host::Commitment, Proof = Host::Proof, MultiProof = Host::MultiProof>,
+fn check_trees<P, Host, Ours>(
+    host: impl Fn(usize) -> Host,
+    ours: impl Fn(&Device, usize) -> Ours,
+    caps_of_all: &[usize],
+) where
+    P: DeviceValue,
+    Host: Mmcs<P, Commitment: PartialEq + Debug, Error: Debug, Proof: PartialEq + Debug>,
+    Ours: Mmcs<P, Commitment = Host::Commitment, Proof = Host::Proof, MultiProof = Host::MultiProof>,
 {
     // Heights that are no powers of two stay on the host, where Plonky3 has no caps of them.
     let shapes: [&[(usize, usize)]; 5] =

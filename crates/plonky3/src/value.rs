@@ -13,23 +13,33 @@ use p3_field::{
 };
 
 mod sealed {
-    /// Keeps others from implementing what `unsafe` code relies on.
-    pub trait Sealed {}
-}
-use sealed::Sealed;
+    use evariste_backend::Result;
 
-/// A field of Plonky3 that devices compute in. Its elements lie in memory as they do on a device: in Montgomery form
-/// with R = 2^32.
-pub trait DeviceValue: TwoAdicField + PrimeField64 + Default + Sealed {
+    /// How elements lie on a device. It keeps others from implementing what `unsafe` code relies on.
+    pub trait Form: Sized {
+        /// Bytes of an element.
+        const BYTES: usize;
+
+        /// Whether they are those of the host.
+        const COPIED: bool;
+
+        fn encode(src: &[Self], dst: &mut [u8]);
+
+        fn decode(src: &[u8], dst: &mut [Self]) -> Result<()>;
+    }
+}
+use sealed::Form;
+
+/// A field of Plonky3 that devices compute in. Elements of BabyBear and KoalaBear lie in memory as they do on a device: in
+/// Montgomery form with R = 2^32. Those of Goldilocks are converted.
+pub trait DeviceValue: TwoAdicField + PrimeField64 + Default + Form {
     /// The same field in Evariste.
     type Device: DevicePrimeField + FftField + Poseidon2Field;
 
-    /// Its extension of degree 4 in Evariste, which Plonky3 calls `BinomialExtensionField<Self, 4>`.
+    /// Its extension in Evariste that challenges are of. Plonky3 calls it `BinomialExtensionField<Self, 4>`, and that of
+    /// Goldilocks, which [`DeviceFriPcs`](crate::DeviceFriPcs) does not take, `BinomialExtensionField<Self, 2>`.
     type Extension: FriField<BasePrimeField = Self::Device>;
 }
-
-impl Sealed for p3_baby_bear::BabyBear {}
-impl Sealed for p3_koala_bear::KoalaBear {}
 
 impl DeviceValue for p3_baby_bear::BabyBear {
     type Device = small::BabyBear;
@@ -41,18 +51,59 @@ impl DeviceValue for p3_koala_bear::KoalaBear {
     type Extension = small::KoalaBear4;
 }
 
-/// The words of elements.
-fn words<P: DeviceValue>(values: &[P]) -> &[u32] {
-    const { assert!(size_of::<P>() == 4 && align_of::<P>() == 4) };
-    // SAFETY: elements of the two fields are transparent wrappers of `u32` (`MontyField31`), and have its size.
-    unsafe { slice::from_raw_parts(values.as_ptr().cast(), values.len()) }
+impl DeviceValue for p3_goldilocks::Goldilocks {
+    type Device = small::Goldilocks;
+    type Extension = small::Goldilocks2;
 }
 
-/// The words of elements, for writing those of other elements: integers below p.
-fn words_mut<P: DeviceValue>(values: &mut [P]) -> &mut [u32] {
-    const { assert!(size_of::<P>() == 4 && align_of::<P>() == 4) };
-    // SAFETY: as above. What callers write is below p.
-    unsafe { slice::from_raw_parts_mut(values.as_mut_ptr().cast(), values.len()) }
+macro_rules! copied {
+    ($($field:ty),*) => {$(
+        impl Form for $field {
+            const BYTES: usize = 4;
+            const COPIED: bool = true;
+
+            fn encode(src: &[Self], dst: &mut [u8]) {
+                const { assert!(size_of::<Self>() == 4 && align_of::<Self>() == 4) };
+                // SAFETY: elements are transparent wrappers of `u32` (`MontyField31`), and have its size.
+                let words: &[u32] = unsafe { slice::from_raw_parts(src.as_ptr().cast(), src.len()) };
+                dst.copy_from_slice(bytemuck::cast_slice(words));
+            }
+
+            fn decode(src: &[u8], dst: &mut [Self]) -> Result<()> {
+                let src = bytemuck::cast_slice::<u8, u32>(src);
+                if let Some(index) = src.iter().position(|word| u64::from(*word) >= <$field>::ORDER_U64) {
+                    return Err(Error::Undecodable { index: index as u64 });
+                }
+                // SAFETY: as above, and what is written is below p.
+                let words: &mut [u32] = unsafe { slice::from_raw_parts_mut(dst.as_mut_ptr().cast(), dst.len()) };
+                words.copy_from_slice(src);
+                Ok(())
+            }
+        }
+    )*};
+}
+
+copied!(p3_baby_bear::BabyBear, p3_koala_bear::KoalaBear);
+
+/// Plonky3 has any integer of 64 bits for an element, a device Montgomery's form with R = 2^64.
+impl Form for p3_goldilocks::Goldilocks {
+    const BYTES: usize = Mont::<small::Goldilocks>::BYTES;
+    const COPIED: bool = false;
+
+    fn encode(src: &[Self], dst: &mut [u8]) {
+        for (x, bytes) in src.iter().zip(dst.chunks_exact_mut(<Self as Form>::BYTES)) {
+            Mont::encode(&[to_device(*x)], bytes);
+        }
+    }
+
+    fn decode(src: &[u8], dst: &mut [Self]) -> Result<()> {
+        for (index, (bytes, x)) in src.chunks_exact(<Self as Form>::BYTES).zip(dst).enumerate() {
+            let mut element = [small::Goldilocks::ZERO];
+            Mont::decode(bytes, &mut element).map_err(|_| Error::Undecodable { index: index as u64 })?;
+            *x = from_device(element[0]);
+        }
+        Ok(())
+    }
 }
 
 /// The type of a buffer of elements of a field of Plonky3. [`View::flattened`](evariste_backend::View::flattened) gives
@@ -68,24 +119,19 @@ impl<P> fmt::Debug for Values<P> {
 impl<P: DeviceValue> Element for Values<P> {
     type Host = P;
 
-    const BYTES: usize = 4;
-    const COPIED: bool = true;
+    const BYTES: usize = <P as Form>::BYTES;
+    const COPIED: bool = <P as Form>::COPIED;
 
     fn encode(src: &[P], dst: &mut [u8]) {
-        dst.copy_from_slice(bytemuck::cast_slice(words(src)));
+        P::encode(src, dst);
     }
 
     fn decode(src: &[u8], dst: &mut [P]) -> Result<()> {
-        let src = bytemuck::cast_slice::<u8, u32>(src);
-        if let Some(index) = src.iter().position(|word| u64::from(*word) >= P::ORDER_U64) {
-            return Err(Error::Undecodable { index: index as u64 });
-        }
-        words_mut(dst).copy_from_slice(src);
-        Ok(())
+        P::decode(src, dst)
     }
 }
 
-// SAFETY: an element is one word below p, as an element of the device's field is, and any such word is an element.
+// SAFETY: an element is one element of the device's field: words of an integer below p, any of which is an element.
 unsafe impl<P: DeviceValue> Composite for Values<P> {
     type Part = Mont<P::Device>;
 }
@@ -129,11 +175,11 @@ mod tests {
         let there = buffer.as_view().flattened().to_vec().unwrap();
         assert_eq!(there, values.iter().map(|x| to_device(*x)).collect::<Vec<_>>());
         assert_eq!(buffer.to_vec().unwrap(), values);
-        let mut bytes = [0; 8];
-        Values::<P>::encode(&[P::ONE, P::TWO], &mut bytes);
-        bytes[4..].copy_from_slice(&(P::ORDER_U64 as u32).to_le_bytes());
-        let decoded =
-            Values::<P>::decode(bytemuck::cast_slice(&bytemuck::cast::<_, [u32; 2]>(bytes)), &mut [P::ONE; 2]);
+        let mut words = [0u64; 2];
+        let bytes = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..2 * Values::<P>::BYTES];
+        Values::<P>::encode(&[P::ONE, P::TWO], bytes);
+        bytes[Values::<P>::BYTES..].fill(u8::MAX);
+        let decoded = Values::<P>::decode(bytes, &mut [P::ONE; 2]);
         assert_eq!(decoded, Err(Error::Undecodable { index: 1 }));
     }
 
@@ -150,5 +196,6 @@ mod tests {
         check_extension::<p3_koala_bear::KoalaBear>();
         check::<p3_baby_bear::BabyBear>();
         check::<p3_koala_bear::KoalaBear>();
+        check::<p3_goldilocks::Goldilocks>();
     }
 }

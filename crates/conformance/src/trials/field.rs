@@ -91,6 +91,7 @@ fn add(trials: &mut DeviceTrials<'_>) {
         prime::<ark_pallas::Fq>(trials, "pallas-fq");
         prime::<ark_vesta::Fq>(trials, "vesta-fq");
         prime::<small::KoalaBear>(trials, "koala-bear");
+        prime::<small::Mersenne31>(trials, "mersenne-31");
         prime::<evariste_bls24_315::Fq>(trials, "bls24-315-fq");
         over::<ark_bn254::Fq2>(trials, "bn254-fq2");
         over::<small::Goldilocks2>(trials, "goldilocks-2");

@@ -7,7 +7,8 @@ mod queues;
 use evariste::backend::{Buffer, Device, Element, Error as DeviceError};
 use evariste::field::{DevicePrimeField, Mont, small};
 use evariste::hash::{
-    Error, Merkle, Poseidon2, Poseidon2Field, Poseidon2Parameters, Rows, TreeHash, TreeParameters, reference, verify,
+    Arity, Error, Merkle, Poseidon2, Poseidon2Field, Poseidon2Parameters, Rows, TreeHash, TreeParameters, reference,
+    verify,
 };
 use libtest_mimic::Failed;
 
@@ -40,7 +41,15 @@ pub(crate) const AREA: Area = Area {
 fn add(trials: &mut DeviceTrials<'_>) {
     trials.add("poseidon2::baby-bear", poseidon2::<BabyBear, 16>);
     trials.add("poseidon2::koala-bear", poseidon2::<small::KoalaBear, 24>);
-    trials.add("poseidon2::goldilocks", poseidon2::<small::Goldilocks, 12>);
+    trials.add("poseidon2::mersenne-31", poseidon2::<small::Mersenne31, 16>);
+    trials.add("poseidon2::goldilocks", poseidon2::<small::Goldilocks, 16>);
+    trials.add("poseidon2::tree_of_four", |device| {
+        let hash = Poseidon2::new(device, parameters::<small::Goldilocks>(16)?)?;
+        tree_with(device, hash, Reads::Shared)?;
+        // A state has no room for four of these digests: the sponge hashes them.
+        let by_sponge = parameters::<BabyBear>(16)?.with_arity(Arity::Four);
+        tree_with(device, Poseidon2::new(device, by_sponge)?, Reads::Shared)
+    });
     // It counts reads of the device.
     trials.add_alone("tree", tree);
     trials.add("misuse", misuse);
@@ -48,8 +57,10 @@ fn add(trials: &mut DeviceTrials<'_>) {
     poseidon::add(trials);
 }
 
+/// Four digests are one state of Goldilocks of width 16.
 fn parameters<F: Poseidon2Field>(width: usize) -> Result<Poseidon2Parameters<F>, Error> {
-    Poseidon2Parameters::plonky3(width)
+    let arity = if F::LIMBS == 2 && width == 16 { Arity::Four } else { Arity::Two };
+    Ok(Poseidon2Parameters::plonky3(width)?.with_arity(arity))
 }
 
 const KERNELS: &[KernelGroup] = &[POSEIDON2, poseidon::KERNELS, bytes::KERNELS];
@@ -61,7 +72,8 @@ const POSEIDON2: KernelGroup = KernelGroup {
         Ok([
             Poseidon2::kernels(&parameters::<BabyBear>(16)?),
             Poseidon2::kernels(&parameters::<small::KoalaBear>(24)?),
-            Poseidon2::kernels(&parameters::<small::Goldilocks>(12)?),
+            Poseidon2::kernels(&parameters::<small::Mersenne31>(16)?),
+            Poseidon2::kernels(&parameters::<small::Goldilocks>(16)?),
         ]
         .concat())
     },
@@ -98,13 +110,13 @@ fn poseidon2<F: Poseidon2Field, const WIDTH: usize>(device: &Device) -> Outcome 
             expect_same(&format!("{len} rows of {count} matrices"), &out.to_vec()?, &expected)?;
         }
 
-        let digests = samples::<F>(1 + 2 * len * digest, 9);
-        let pairs = digests[1..].chunks_exact(2 * digest);
-        let expected: Vec<F> =
-            pairs.flat_map(|pair| reference::compress(&parameters, &pair[..digest], &pair[digest..])).collect();
+        let children = digest * parameters.arity().children();
+        let digests = samples::<F>(1 + len * children, 9);
+        let groups = digests[1..].chunks_exact(children);
+        let expected: Vec<F> = groups.flat_map(|group| reference::compress(&parameters, group)).collect();
         let (data, mut out) = (device.upload::<Mont<F>>(&digests)?, garbage(device, len * digest)?);
         poseidon2.compress(data.view(1..)?, &mut out)?;
-        expect_same(&format!("{len} pairs"), &out.to_vec()?, &expected)?;
+        expect_same(&format!("{len} groups of digests"), &out.to_vec()?, &expected)?;
     }
     grind(&poseidon2, &parameters)
 }
@@ -144,11 +156,14 @@ fn expected_root<F: DevicePrimeField, P: TreeParameters<F>>(
         if of_height.is_empty() { Vec::new() } else { (0..wanted).map(row).collect() }
     };
     let mut layer = hashes(matrices.iter().map(height).max().unwrap_or(0));
+    let all = parameters.arity().children();
     while layer.len() > 1 {
-        layer = layer.chunks_exact(2).map(|pair| parameters.compress_pair([&pair[0], &pair[1]])).collect();
+        // By two where a matrix comes in between.
+        let group = if layer.len() >= all && !hashes(layer.len() / 2).is_empty() { 2 } else { all };
+        layer = layer.chunks(group).map(|children| parameters.compress(&children.concat())).collect();
         let rows = hashes(layer.len());
         for (node, row) in layer.iter_mut().zip(&rows) {
-            *node = parameters.compress_pair([node, row]);
+            *node = parameters.compress(&[node.clone(), row.clone()].concat());
         }
     }
     layer.concat()
@@ -169,7 +184,7 @@ enum Reads {
 fn tree_with<F: DevicePrimeField, H: TreeHash<F>>(device: &Device, hash: H, reads: Reads) -> Outcome {
     let merkle = Merkle::new(hash);
     let parameters = merkle.hash().tree_parameters();
-    for shape in [&[(1, 3)][..], &[(256, 20)], &[(4, 1), (64, 9), (64, 2), (2, 1)]] {
+    for shape in [&[(1, 3)][..], &[(256, 20)], &[(512, 1), (256, 2)], &[(4, 1), (64, 9), (64, 2), (2, 1)]] {
         let matrices: Vec<_> = shape.iter().map(|(rows, columns)| (samples(rows * columns, 3), *columns)).collect();
         let buffers: Vec<_> =
             matrices.iter().map(|(values, _)| device.upload::<Mont<F>>(values)).collect::<Result<_, _>>()?;

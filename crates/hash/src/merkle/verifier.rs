@@ -6,6 +6,10 @@ use evariste_field::DevicePrimeField;
 use crate::{
     dimensions::Dimensions,
     error::{Error, Result},
+    merkle::{
+        layers::{Arity, cap_place, layers},
+        layers_of,
+    },
     tree_hash::TreeParameters,
 };
 
@@ -15,14 +19,26 @@ use crate::{
 pub struct Opening<F, D = F> {
     /// A row of each matrix, in their order.
     pub rows: Vec<Vec<F>>,
-    /// The siblings of the nodes from the leaf to the cap, one digest after the other.
+    /// The siblings of the nodes from the leaf to the cap, one digest after the other: one or three of each layer.
     pub path: Vec<D>,
+}
+
+/// Returns the elements of the cap `log_cap` layers from the root of a tree over such matrices ([`Merkle::cap`]).
+///
+/// [`Merkle::cap`]: crate::Merkle::cap
+pub fn cap_len<F: DevicePrimeField, P: TreeParameters<F>>(
+    parameters: &P,
+    dimensions: &[Dimensions],
+    log_cap: u32,
+) -> usize {
+    let layers = layers_of(parameters, dimensions);
+    layers[cap_place(&layers, log_cap as usize)].digests * parameters.digest_len()
 }
 
 /// Verifies on the host that an opening of row `index` leads to `cap`, the digests of a layer one after the other. The
 /// root alone is such a cap. The parameters are those of the tree's hash:
-/// [`Poseidon2Parameters`](crate::Poseidon2Parameters) or [`Serialization`](crate::Serialization). The dimensions are those of the matrices that the cap commits to, in their order: take
-/// them from where the cap comes from, not from the opening.
+/// [`Poseidon2Parameters`](crate::Poseidon2Parameters) or [`Serialization`](crate::Serialization). The dimensions are those
+/// of the matrices that the cap commits to, in their order: take them from where the cap comes from, not from the opening.
 ///
 /// # Errors
 /// - [`Error::NoMatrices`] without matrices.
@@ -38,47 +54,79 @@ pub fn verify<F: DevicePrimeField, P: TreeParameters<F>>(
     index: usize,
     opening: &Opening<F, <P::Node as Element>::Host>,
 ) -> Result<()> {
-    let height = dimensions.iter().map(|matrix| matrix.height).max().ok_or(Error::NoMatrices)?;
-    if let Some(matrix) = dimensions.iter().position(|matrix| !matrix.height.is_power_of_two()) {
-        return Err(Error::Height { matrix, actual: dimensions[matrix].height });
-    }
-    if index >= height {
-        return Err(Error::OutOfRange { height, index });
-    }
-    let digest = parameters.digest_len();
-    let expect = |what, expected: usize, actual: usize| match expected == actual {
-        true => Ok(()),
-        false => Err(Error::Opening { what, expected, actual }),
+    let hash = HostHash {
+        arity: parameters.arity(),
+        digest: parameters.digest_len(),
+        row: &|row| parameters.hash_row(row),
+        compress: &|children| parameters.compress(children),
     };
-    let roots = cap.len() / digest;
-    // Matrices of fewer rows than a cap has digests come into the tree above it, so that nothing would bind their rows.
-    let lowest = dimensions.iter().map(|matrix| matrix.height).min().unwrap_or(height);
-    expect("the cap", roots.next_power_of_two().clamp(1, lowest) * digest, cap.len())?;
-    expect("the opened rows", dimensions.len(), opening.rows.len())?;
-    for (matrix, row) in dimensions.iter().zip(&opening.rows) {
-        expect("an opened row", matrix.columns, row.len())?;
-    }
-    let layers = (height / roots).ilog2();
-    expect("the path", layers as usize * digest, opening.path.len())?;
+    hash.verify(cap, dimensions, index, opening)
+}
 
-    // The digest of the rows of the matrices of a height.
-    let rows_of = |height: usize| {
-        let rows = dimensions.iter().zip(&opening.rows).filter(|(matrix, _)| matrix.height == height);
-        let rows: Vec<&[F]> = rows.map(|(_, row)| &row[..]).collect();
-        (!rows.is_empty()).then(|| parameters.hash_row(&rows.concat()))
-    };
-    let mut node = rows_of(height).unwrap_or_default();
-    for (layer, sibling) in opening.path.chunks_exact(digest).enumerate() {
-        node = match index >> layer & 1 {
-            0 => parameters.compress_pair([&node, sibling]),
-            _ => parameters.compress_pair([sibling, &node]),
-        };
-        if let Some(rows) = rows_of(height >> (layer + 1)) {
-            node = parameters.compress_pair([&node, &rows]);
+/// What the host verifies openings with.
+pub(super) struct HostHash<'a, T, D> {
+    pub(super) arity: Arity,
+    /// Elements of a digest.
+    pub(super) digest: usize,
+    pub(super) row: &'a dyn Fn(&[T]) -> Vec<D>,
+    pub(super) compress: &'a dyn Fn(&[D]) -> Vec<D>,
+}
+
+impl<T: Clone, D: Clone + PartialEq> HostHash<'_, T, D> {
+    /// [`verify`].
+    pub(super) fn verify(
+        &self,
+        cap: &[D],
+        dimensions: &[Dimensions],
+        index: usize,
+        opening: &Opening<T, D>,
+    ) -> Result<()> {
+        let height = dimensions.iter().map(|matrix| matrix.height).max().ok_or(Error::NoMatrices)?;
+        if let Some(matrix) = dimensions.iter().position(|matrix| !matrix.height.is_power_of_two()) {
+            return Err(Error::Height { matrix, actual: dimensions[matrix].height });
         }
-    }
-    match cap[(index >> layers) * digest..][..digest] == node {
-        true => Ok(()),
-        false => Err(Error::OtherRoot),
+        if index >= height {
+            return Err(Error::OutOfRange { height, index });
+        }
+        let Self { arity, digest, row: hash_row, compress } = *self;
+        let expect = |what, expected: usize, actual: usize| match expected == actual {
+            true => Ok(()),
+            false => Err(Error::Opening { what, expected, actual }),
+        };
+        let layers = layers(arity, dimensions.iter().map(|matrix| matrix.height));
+        // Matrices of fewer rows than a cap has nodes come into the tree above it, so that nothing would bind their rows.
+        let lowest = dimensions.iter().map(|matrix| matrix.height).min().unwrap_or(height);
+        let is_binding = |place: &usize| layers[*place].nodes <= lowest;
+        let holds_cap = |place: &usize| layers[*place].digests >= cap.len() / digest;
+        let binding = (0..layers.len()).rev().take_while(is_binding);
+        let place = binding.clone().find(holds_cap).or(binding.last()).unwrap_or(0);
+        expect("the cap", layers[place].digests * digest, cap.len())?;
+        expect("the opened rows", dimensions.len(), opening.rows.len())?;
+        for (matrix, row) in dimensions.iter().zip(&opening.rows) {
+            expect("an opened row", matrix.columns, row.len())?;
+        }
+        let below = &layers[..place];
+        expect("the path", below.iter().map(|layer| layer.children - 1).sum::<usize>() * digest, opening.path.len())?;
+
+        // The digest of the rows of the matrices of a height.
+        let rows_of = |height: usize| {
+            let rows = dimensions.iter().zip(&opening.rows).filter(|(matrix, _)| matrix.height == height);
+            let rows: Vec<&[T]> = rows.map(|(_, row)| &row[..]).collect();
+            (!rows.is_empty()).then(|| hash_row(&rows.concat()))
+        };
+        let (mut node, mut place, mut path) = (rows_of(height).unwrap_or_default(), index, &opening.path[..]);
+        for (layer, next) in below.iter().zip(&layers[1..]) {
+            let (siblings, others) = path.split_at((layer.children - 1) * digest);
+            let (left, right) = siblings.split_at(place % layer.children * digest);
+            node = compress(&[left, &node, right].concat());
+            if let Some(rows) = rows_of(next.nodes) {
+                node = compress(&[node, rows].concat());
+            }
+            (place, path) = (place / layer.children, others);
+        }
+        match cap[place * digest..][..digest] == node {
+            true => Ok(()),
+            false => Err(Error::OtherRoot),
+        }
     }
 }

@@ -12,7 +12,7 @@ use evariste_field::{
 };
 
 use super::params::{CompressParams, GrindParams, HashParams, PermuteParams, Shape, flags};
-use crate::{parameters::Poseidon2Parameters, reference};
+use crate::{merkle::layers::Arity, parameters::Poseidon2Parameters, reference};
 
 /// States that a thread takes at a time.
 const GRAIN: usize = 64;
@@ -40,9 +40,10 @@ pub(super) fn permute<F: DevicePrimeField>(
 /// The body of `compress`.
 pub(super) fn compress<F: DevicePrimeField>(
     shape: Shape,
+    group: usize,
     params: &CompressParams,
     constants: &[u32],
-    pairs: &[u32],
+    children: &[u32],
     out: &mut [u32],
 ) {
     let limbs = shape.digest * F::LIMBS;
@@ -50,8 +51,9 @@ pub(super) fn compress<F: DevicePrimeField>(
     let (len, stride) = (params.len as usize, params.stride as usize);
     parallel::chunks(digests::<F>(shape, out, len, stride), GRAIN * stride * limbs, &|chunk, out| {
         let count = GRAIN.min(len - chunk * GRAIN);
-        let pairs = &pairs[chunk * GRAIN * 2 * limbs..][..count * 2 * limbs];
-        run::<F>(words, shape, rounds, constants, Work { count, ..Work::of(Input::Pairs(pairs), out, stride) });
+        let children = &children[chunk * GRAIN * group * limbs..][..count * group * limbs];
+        let input = Input::Digests(children, group);
+        run::<F>(words, shape, rounds, constants, Work { count, ..Work::of(input, out, stride) });
     });
 }
 
@@ -149,8 +151,8 @@ fn digests<F: DevicePrimeField>(shape: Shape, out: &mut [u32], len: usize, strid
 enum Input<'a> {
     /// The states that are written.
     Own,
-    /// Two digests each.
-    Pairs(&'a [u32]),
+    /// So many digests each.
+    Digests(&'a [u32], usize),
     Rows(Rows<'a>, Start<'a>),
 }
 
@@ -193,7 +195,7 @@ impl<'a> Work<'a> {
     fn keeps_states(&self) -> bool {
         match self.input {
             Input::Own => true,
-            Input::Pairs(_) => false,
+            Input::Digests(..) => false,
             Input::Rows(rows, _) => !rows.is_last,
         }
     }
@@ -206,6 +208,7 @@ fn run<F: DevicePrimeField>(words: Option<Words>, shape: Shape, rounds: [u32; 2]
         (Some(words), 12) => words.run(Job::<12> { shape, rounds, constants, work }),
         (Some(words), 16) => words.run(Job::<16> { shape, rounds, constants, work }),
         (Some(words), 24) => words.run(Job::<24> { shape, rounds, constants, work }),
+        (Some(words), 32) => words.run(Job::<32> { shape, rounds, constants, work }),
         _ => one_by_one::<F>(shape, rounds, constants, work),
     }
 }
@@ -237,12 +240,12 @@ impl<const W: usize> WordJob for Job<'_, W> {
             let own = |out: &[F::Word]| array::from_fn(|i| gather(field, lanes, |lane| out[(first + lane) * W + i]));
             let state: [F::Lanes; W] = match input {
                 Input::Own => permutation.permute(own(out)),
-                Input::Pairs(pairs) => {
-                    let pairs = words::<F>(pairs);
+                Input::Digests(children, group) => {
+                    let children = words::<F>(children);
                     let mut state = zeros;
-                    let used = 2 * shape.digest;
+                    let used = group * shape.digest;
                     for (i, x) in state[..used].iter_mut().enumerate() {
-                        *x = gather(field, lanes, |lane| pairs[(first + lane) * used + i]);
+                        *x = gather(field, lanes, |lane| children[(first + lane) * used + i]);
                     }
                     permutation.permute(state)
                 }
@@ -392,14 +395,15 @@ fn one_by_one<F: DevicePrimeField>(shape: Shape, rounds: [usize; 2], constants: 
     let mut initial: Vec<F> = constants.chunks_exact(F::LIMBS).map(F::load).collect();
     let partial = initial.split_off(ones);
     let (diagonal, terminal) = (initial.split_off(diagonal), initial.split_off(end));
-    let parameters = Poseidon2Parameters { width, alpha, initial, partial, terminal, diagonal, rate, digest };
+    let parameters =
+        Poseidon2Parameters { width, alpha, initial, partial, terminal, diagonal, rate, digest, arity: Arity::Two };
     let (keeps_states, Work { count, input, out, stride }) = (work.keeps_states(), work);
     let mut state = Wiped::from(vec![F::ZERO; width]);
     for i in 0..count {
         let of_number = |elements: usize| i * elements * F::LIMBS..(i + 1) * elements * F::LIMBS;
         let start: &[u32] = match input {
             Input::Own | Input::Rows(_, Start::Own) => &out[of_number(width)],
-            Input::Pairs(pairs) => &pairs[of_number(2 * digest)],
+            Input::Digests(children, group) => &children[of_number(group * digest)],
             Input::Rows(_, Start::Carried(states)) => &states[of_number(width)],
             Input::Rows(_, Start::New) => &[],
         };

@@ -18,7 +18,7 @@ params! {
 
     /// What `compress` takes.
     pub(super) struct CompressParams {
-        /// How many pairs.
+        /// How many groups of digests.
         pub(super) len: u32,
         pub(super) half: u32,
         pub(super) partial: u32,

@@ -80,19 +80,21 @@ pub(super) fn permute<F: DevicePrimeField>(shape: Shape) -> KernelSpec {
         .iterations(move |params: &PermuteParams| shape.iterations::<F>(params.half, params.partial))
 }
 
-/// `compress`, of pairs of digests.
-pub(super) fn compress<F: DevicePrimeField>(shape: Shape) -> KernelSpec {
+/// `compress`, of each two or four digests.
+pub(super) fn compress<F: DevicePrimeField>(shape: Shape, count: usize) -> KernelSpec {
     let word = binding_type::<F>();
-    let bindings = [Binding::read("constants", word), Binding::read("pairs", word), Binding::write("out", word)];
-    let body = move |params: &CompressParams, [constants, pairs, out]: &mut [CpuArg<'_>; 3]| {
-        cpu::compress::<F>(shape, params, constants.read(), pairs.read(), out.write());
+    let bindings = [Binding::read("constants", word), Binding::read("children", word), Binding::write("out", word)];
+    let body = move |params: &CompressParams, [constants, children, out]: &mut [CpuArg<'_>; 3]| {
+        cpu::compress::<F>(shape, count, params, constants.read(), children.read(), out.write());
     };
-    let more =
-        move || wgsl::pairs(&bindings[1], shape.width, shape.digest) + &wgsl::digests(&bindings[2], shape.digest);
-    let spec = KernelSpec::new("compress", shape.variant::<F>(""), bindings, body, |_| String::new());
+    let elements = count * shape.digest;
+    let more = move || wgsl::children(&bindings[1], shape.width, elements) + &wgsl::digests(&bindings[2], shape.digest);
+    let variant = shape.variant::<F>(&format!(", {count} digests"));
+    let spec = KernelSpec::new("compress", variant, bindings, body, |_| String::new());
     let (cuda, wgsl) = (evariste_cuda::hash::COMPRESS, evariste_shaders::hash::COMPRESS);
     shape
         .declare::<F>(spec, bindings.to_vec(), cuda, more, wgsl)
+        .constants(&[("CHILDREN", elements as u32)])
         .within_a_buffer()
         .iterations(move |params: &CompressParams| shape.iterations::<F>(params.half, params.partial))
 }

@@ -103,9 +103,9 @@ pub(super) fn states(binding: &Binding, width: usize) -> String {
     load(binding.name, "state", width, width) + &store
 }
 
-/// `x_load_pair(at)`: two digests, and zeros.
-pub(super) fn pairs(binding: &Binding, width: usize, digest: usize) -> String {
-    load(binding.name, "pair", 2 * digest, width)
+/// `x_load_digests(at)`: digests of so many elements, and zeros.
+pub(super) fn children(binding: &Binding, width: usize, elements: usize) -> String {
+    load(binding.name, "digests", elements, width)
 }
 
 /// `x_store_digest(at, s)`.

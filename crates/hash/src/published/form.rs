@@ -2,7 +2,7 @@
 
 use evariste_field::DevicePrimeField;
 
-use crate::parameters::Poseidon2Parameters;
+use crate::{merkle::layers::Arity, parameters::Poseidon2Parameters};
 
 /// One width of a field.
 pub(super) struct Published {
@@ -41,6 +41,7 @@ impl Published {
             diagonal,
             rate: self.width - digest,
             digest,
+            arity: Arity::Two,
         }
     }
 }

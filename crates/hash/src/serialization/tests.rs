@@ -4,7 +4,7 @@ use ark_ff::{BigInteger, PrimeField};
 use ark_std::{rand::Rng, test_rng};
 use evariste_backend::Device;
 use evariste_emulator::Arithmetic;
-use evariste_field::small::{BabyBear, Goldilocks, KoalaBear};
+use evariste_field::small::{BabyBear, Goldilocks, KoalaBear, Mersenne31};
 use p3_commit::Mmcs;
 use p3_field::{PrimeCharacteristicRing, PrimeField64};
 use p3_matrix::dense::RowMajorMatrix;
@@ -17,6 +17,7 @@ use crate::{
     error::Error,
     merkle::{
         Merkle,
+        layers::Arity,
         verifier::{Opening, verify},
     },
 };
@@ -38,8 +39,8 @@ const SHAPES: [&[(usize, usize)]; 4] =
 
 /// Roots, caps and openings of the trees with Plonky3's hash `$theirs` over its field `$p`.
 macro_rules! check {
-    ($f:ty, $p:ty, $function:expr, $theirs:expr) => {
-        let serialization = Serialization::plonky3::<$f>($function);
+    ($f:ty, $p:ty, $function:expr, $theirs:expr, $arity:expr, $n:literal) => {
+        let serialization = Serialization::plonky3::<$f>($function).with_arity($arity);
         let ours = |values: &[$p]| -> Vec<$f> { values.iter().map(|x| <$f>::from(x.as_canonical_u64())).collect() };
         for device in devices() {
             let name = device.info().name.clone();
@@ -54,7 +55,7 @@ macro_rules! check {
                 assert!(tree.nodes().bytes() <= required, "{shape:?}");
                 let height = 1 << tree.log_height();
                 for log_cap in [0, 1] {
-                    let mmcs = MerkleTreeMmcs::<$p, u8, _, _, 2, 32>::new(
+                    let mmcs = MerkleTreeMmcs::<$p, u8, _, _, $n, 32>::new(
                         SerializingHasher::new($theirs),
                         CompressionFunctionFromHasher::new($theirs),
                         log_cap,
@@ -85,23 +86,30 @@ macro_rules! check {
 
 #[test]
 fn trees_of_keccak_are_plonky3s() {
-    check!(BabyBear, p3_baby_bear::BabyBear, HashFunction::Keccak256, p3_keccak::Keccak256Hash);
+    check!(BabyBear, p3_baby_bear::BabyBear, HashFunction::Keccak256, p3_keccak::Keccak256Hash, Arity::Two, 2);
 }
 
 #[test]
 fn trees_of_blake3_are_plonky3s() {
-    check!(Goldilocks, p3_goldilocks::Goldilocks, HashFunction::Blake3, p3_blake3::Blake3);
+    check!(Goldilocks, p3_goldilocks::Goldilocks, HashFunction::Blake3, p3_blake3::Blake3, Arity::Two, 2);
+    check!(Mersenne31, p3_mersenne_31::Mersenne31, HashFunction::Blake3, p3_blake3::Blake3, Arity::Two, 2);
 }
 
 #[test]
 fn trees_of_sha_256_are_plonky3s() {
-    check!(KoalaBear, p3_koala_bear::KoalaBear, HashFunction::Sha256, p3_sha256::Sha256);
+    check!(KoalaBear, p3_koala_bear::KoalaBear, HashFunction::Sha256, p3_sha256::Sha256, Arity::Two, 2);
+}
+
+#[test]
+fn trees_of_four_children_are_plonky3s() {
+    check!(BabyBear, p3_baby_bear::BabyBear, HashFunction::Keccak256, p3_keccak::Keccak256Hash, Arity::Four, 4);
+    check!(Goldilocks, p3_goldilocks::Goldilocks, HashFunction::Blake3, p3_blake3::Blake3, Arity::Four, 4);
 }
 
 /// A field of many words, whose rows are canonical bytes.
 #[test]
 fn canonical_rows_of_long_fields() {
-    let serialization = Serialization { function: HashFunction::Blake2s256, form: Form::Canonical };
+    let serialization = Serialization { function: HashFunction::Blake2s256, form: Form::Canonical, arity: Arity::Two };
     let values = random::<ark_bls12_381::Fr>(7 * 4);
     for device in devices() {
         let merkle = Merkle::new(SerializingHash::new(&device, serialization).unwrap());

@@ -3,33 +3,54 @@
 use p3_commit::Mmcs;
 use p3_field::Field;
 use p3_matrix::dense::RowMajorMatrix;
-use p3_merkle_tree::MerkleTreeMmcs;
+use p3_merkle_tree::{MerkleCap, MerkleTreeMmcs};
+use p3_symmetric::CompressionFunctionFromHasher;
 
 use super::*;
 use crate::{
     dimensions::Dimensions,
     merkle::{
         Merkle,
-        verifier::{Opening, verify},
+        layers::{Arity, cap_place},
+        layers_of,
+        verifier::{Opening, cap_len, verify},
     },
 };
 
 type P = p3_baby_bear::BabyBear;
-type Permutation16 = p3_baby_bear::Poseidon2BabyBear<16>;
 type Packing = <P as Field>::Packing;
-type Theirs = MerkleTreeMmcs<
-    Packing,
-    Packing,
-    PaddingFreeSponge<Permutation16, 16, 8, 8>,
-    TruncatedPermutation<Permutation16, 2, 8, 16>,
-    2,
-    8,
->;
+type Permutation16 = p3_baby_bear::Poseidon2BabyBear<16>;
+type Permutation24 = p3_baby_bear::Poseidon2BabyBear<24>;
+type Permutation32 = p3_baby_bear::Poseidon2BabyBear<32>;
 
-fn plonky3(cap_height: usize) -> Theirs {
+/// Plonky3's trees by hashes of rows and of `N` digests of `D` elements.
+type Theirs<H, C, const N: usize, const D: usize> = MerkleTreeMmcs<Packing, Packing, H, C, N, D>;
+
+type Pairs = Theirs<PaddingFreeSponge<Permutation16, 16, 8, 8>, TruncatedPermutation<Permutation16, 2, 8, 16>, 2, 8>;
+
+/// Four digests in a state.
+type Fours = Theirs<PaddingFreeSponge<Permutation32, 32, 24, 8>, TruncatedPermutation<Permutation32, 4, 8, 32>, 4, 8>;
+
+type Sponge24 = PaddingFreeSponge<Permutation24, 24, 16, 8>;
+
+/// Four digests that a sponge hashes.
+type SpongeFours = Theirs<Sponge24, CompressionFunctionFromHasher<Sponge24, 4, 8>, 4, 8>;
+
+fn pairs(cap_height: usize) -> Pairs {
     let permutation = p3_baby_bear::default_babybear_poseidon2_16();
     let (hash, compression) = (PaddingFreeSponge::new(permutation.clone()), TruncatedPermutation::new(permutation));
     MerkleTreeMmcs::new(hash, compression, cap_height)
+}
+
+fn fours(cap_height: usize) -> Fours {
+    let permutation = p3_baby_bear::default_babybear_poseidon2_32();
+    let (hash, compression) = (PaddingFreeSponge::new(permutation.clone()), TruncatedPermutation::new(permutation));
+    MerkleTreeMmcs::new(hash, compression, cap_height)
+}
+
+fn sponge_fours(cap_height: usize) -> SpongeFours {
+    let hash = PaddingFreeSponge::new(p3_baby_bear::default_babybear_poseidon2_24());
+    MerkleTreeMmcs::new(hash.clone(), CompressionFunctionFromHasher::new(hash), cap_height)
 }
 
 fn parameters() -> Poseidon2Parameters<BabyBear> {
@@ -46,30 +67,48 @@ const SHAPES: [&[(usize, usize)]; 6] = [
     &[(16, 1), (8, 3), (4, 1), (2, 1), (1, 1)],
 ];
 
+/// Shapes for trees of four children: lengths that are powers of four and twice these, and matrices between layers.
+const SHAPES_OF_FOUR: [&[(usize, usize)]; 6] = [
+    &[(2, 3), (1, 2)],
+    &[(128, 9)],
+    &[(64, 3), (64, 8)],
+    &[(4, 5), (2, 1)],
+    &[(4, 5), (128, 2), (1, 7), (32, 8), (64, 1), (128, 20)],
+    &[(32, 1), (16, 3), (2, 1)],
+];
+
 fn dimensions(shape: &[(usize, usize)]) -> Vec<Dimensions> {
     shape.iter().map(|(height, columns)| Dimensions { height: *height, columns: *columns }).collect()
 }
 
-#[test]
-fn roots_caps_and_openings_are_plonky3s() {
+fn check<H, C, const N: usize, const D: usize>(
+    parameters: &Poseidon2Parameters<BabyBear>,
+    plonky3: impl Fn(usize) -> Theirs<H, C, N, D>,
+    shapes: &[&[(usize, usize)]],
+) where
+    Theirs<H, C, N, D>: Mmcs<P, Commitment = MerkleCap<P, [P; D]>, Proof = Vec<[P; D]>>,
+{
     for device in devices() {
         let name = device.info().name.clone();
-        let merkle = Merkle::new(Poseidon2::new(&device, parameters()).unwrap());
-        for shape in SHAPES {
+        let merkle = Merkle::new(Poseidon2::new(&device, parameters.clone()).unwrap());
+        for shape in shapes {
             let values: Vec<Vec<BabyBear>> = shape.iter().map(|(height, columns)| random(height * columns)).collect();
             let buffers: Vec<_> = values.iter().map(|m| device.upload::<Mont<BabyBear>>(m).unwrap()).collect();
-            let matrices: Vec<_> = buffers.iter().zip(shape).map(|(b, (_, columns))| Rows::new(b, *columns)).collect();
+            let matrices: Vec<_> = buffers.iter().zip(*shape).map(|(b, (_, columns))| Rows::new(b, *columns)).collect();
             let tree = merkle.commit(&matrices).unwrap();
             let dimensions = dimensions(shape);
+            let required = Merkle::<BabyBear>::required_bytes(parameters, &dimensions);
+            assert!(tree.nodes().bytes() <= required, "{shape:?}");
             assert_eq!(tree.dimensions(), dimensions);
             let height = shape.iter().map(|(height, _)| *height).max().unwrap();
             for log_cap in [0, 1, 3] {
                 let mmcs = plonky3(log_cap);
-                let theirs = values.iter().zip(shape);
+                let theirs = values.iter().zip(*shape);
                 let theirs = theirs.map(|(m, (_, columns))| RowMajorMatrix::new(super::theirs::<_, P>(m), *columns));
                 let (expected, data) = mmcs.commit(theirs.collect());
                 let cap = merkle.cap(&tree, log_cap as u32).unwrap();
                 assert_eq!(cap, ours::<BabyBear, P>(expected.roots().as_flattened()), "{name}, {shape:?}");
+                assert_eq!(cap.len(), cap_len(parameters, &dimensions, log_cap as u32));
                 let indices: Vec<usize> = [0, height - 1, height / 2, height / 3].to_vec();
                 let openings = merkle.open(&tree, &matrices, &indices, log_cap as u32).unwrap();
                 for (index, opening) in indices.iter().zip(&openings) {
@@ -77,7 +116,7 @@ fn roots_caps_and_openings_are_plonky3s() {
                     let rows = rows.iter().map(|row| ours(row)).collect();
                     let expected = Opening { rows, path: ours::<BabyBear, P>(path.as_flattened()) };
                     assert_eq!(*opening, expected, "{name}, {shape:?}, row {index}");
-                    expect_bound(&cap, &dimensions, *index, opening);
+                    expect_bound(parameters, (&cap, log_cap as u32), &dimensions, *index, opening);
                 }
             }
             assert_eq!(merkle.root(&tree).unwrap(), merkle.cap(&tree, 0).unwrap());
@@ -85,12 +124,32 @@ fn roots_caps_and_openings_are_plonky3s() {
     }
 }
 
+#[test]
+fn roots_caps_and_openings_are_plonky3s() {
+    check(&parameters(), pairs, &SHAPES);
+}
+
+#[test]
+fn trees_of_four_children_are_plonky3s() {
+    let of_width = |width| Poseidon2Parameters::plonky3(width).unwrap().with_arity(Arity::Four);
+    check(&of_width(32), fours, &SHAPES_OF_FOUR);
+    check(&of_width(24), sponge_fours, &SHAPES_OF_FOUR[2..5]);
+}
+
 /// An opening is verified, and no row of it can be another. A cap above a matrix binds none, and is refused.
-fn expect_bound(cap: &[BabyBear], dimensions: &[Dimensions], index: usize, opening: &Opening<BabyBear>) {
-    let check = |opening: &Opening<BabyBear>| verify(&parameters(), cap, dimensions, index, opening);
+fn expect_bound(
+    parameters: &Poseidon2Parameters<BabyBear>,
+    (cap, log_cap): (&[BabyBear], u32),
+    dimensions: &[Dimensions],
+    index: usize,
+    opening: &Opening<BabyBear>,
+) {
+    let check = |opening: &Opening<BabyBear>| verify(parameters, cap, dimensions, index, opening);
     let lowest = dimensions.iter().map(|matrix| matrix.height).min().unwrap();
-    if cap.len() / 8 > lowest {
-        assert_eq!(check(opening), Err(Error::Opening { what: "the cap", expected: 8 * lowest, actual: cap.len() }));
+    let layers = layers_of(parameters, dimensions);
+    if layers[cap_place(&layers, log_cap as usize)].nodes > lowest {
+        let refused = check(opening);
+        assert!(matches!(refused, Err(Error::Opening { .. })), "{refused:?}");
         return;
     }
     check(opening).unwrap();

@@ -6,8 +6,8 @@ use ark_std::rand::{RngCore, SeedableRng, rngs::StdRng};
 use evariste::backend::{Device, author::KernelSpec};
 use evariste::field::small::{BabyBear, Goldilocks};
 use evariste::hash::{
-    ByteHash, Error, HashFunction, Merkle, Rows, Serialization, SerializingHash, TreeParameters,
-    reference::bytes::digest,
+    Arity, ByteHash, ByteMerkle, ByteRows, Error, HashFunction, Merkle, Rows, Serialization, SerializingHash,
+    TreeParameters, reference::bytes::digest, verify_bytes,
 };
 
 use super::{Reads, operand, tree_with};
@@ -32,7 +32,7 @@ pub(super) fn add(trials: &mut DeviceTrials<'_>) {
         tree_with::<BabyBear, _>(device, SerializingHash::new(device, serialization)?, Reads::Shared)
     });
     trials.add("bytes::tree::goldilocks", |device| {
-        let serialization = Serialization::plonky3::<Goldilocks>(HashFunction::Blake3);
+        let serialization = Serialization::plonky3::<Goldilocks>(HashFunction::Blake3).with_arity(Arity::Four);
         tree_with::<Goldilocks, _>(device, SerializingHash::new(device, serialization)?, Reads::Shared)
     });
     // Rows and digests are of different types.
@@ -40,6 +40,7 @@ pub(super) fn add(trials: &mut DeviceTrials<'_>) {
         let serialization = Serialization::plonky3::<BabyBear>(HashFunction::Keccak256);
         tree_with::<BabyBear, _>(device, SerializingHash::new(device, serialization)?, Reads::AtMost(2))
     });
+    trials.add("bytes::tree::rows", tree_of_rows);
     trials.add("bytes::misuse", misuse);
 }
 
@@ -49,7 +50,9 @@ pub(super) const KERNELS: KernelGroup =
 fn kernels() -> Vec<KernelSpec> {
     let trees = [
         TreeParameters::<BabyBear>::tree_kernels(&Serialization::plonky3::<BabyBear>(HashFunction::Keccak256)),
-        TreeParameters::<Goldilocks>::tree_kernels(&Serialization::plonky3::<Goldilocks>(HashFunction::Blake3)),
+        TreeParameters::<Goldilocks>::tree_kernels(
+            &Serialization::plonky3::<Goldilocks>(HashFunction::Blake3).with_arity(Arity::Four),
+        ),
     ];
     let others = [HashFunction::Sha256, HashFunction::Blake2s256].map(ByteHash::kernels);
     trees.into_iter().chain(others).flatten().collect()
@@ -60,6 +63,29 @@ fn bytes(len: usize, seed: u64) -> Vec<u8> {
     let mut bytes = vec![0; len];
     StdRng::seed_from_u64(seed).fill_bytes(&mut bytes);
     bytes
+}
+
+/// Trees over rows of bytes, at an odd place of a buffer.
+fn tree_of_rows(device: &Device) -> Outcome {
+    let merkle = ByteMerkle::new(device, HashFunction::Keccak256, Arity::Four)?;
+    let (function, arity) = (merkle.hash().function(), merkle.arity());
+    for [height, columns, shorter] in [[1, 7, 0], [256, 45, 0], [64, 200, 32]] {
+        let values = [bytes(height * columns, 3), bytes(shorter * 9, 4)];
+        let data = device.upload::<u8>(&[&[0][..], &values[0], &values[1]].concat())?;
+        let (tall, short) = (data.view(1..1 + height * columns)?, data.view(1 + height * columns..)?);
+        let matrices = [ByteRows::new(tall, columns), ByteRows::new(short, 9)];
+        let matrices = &matrices[..if shorter == 0 { 1 } else { 2 }];
+        let tree = merkle.commit(matrices)?;
+        let leaves = tree.nodes().view(..height)?.to_vec()?;
+        let expected: Vec<_> = values[0].chunks_exact(columns).map(|row| digest(function, row)).collect();
+        expect_same(&format!("leaves of {height} rows"), &leaves, &expected)?;
+        let (root, indices) = (merkle.root(&tree)?, [0, height - 1, height / 2]);
+        for (index, opening) in indices.into_iter().zip(merkle.open(&tree, matrices, &indices, 0)?) {
+            expect_same("an opened row", &opening.rows[0], &values[0][index * columns..][..columns])?;
+            verify_bytes(function, arity, &root, tree.dimensions(), index, &opening)?;
+        }
+    }
+    Ok(())
 }
 
 /// Rows, messages of different lengths, pairs, and one long message, by the definition.
