@@ -1,6 +1,7 @@
 // out[r] = the sum of weights[k] times constraint number k at a row, plus what was there if `add` is 1, and divided by the
 // polynomial that vanishes on the rows (inputs[3] is its inverse) if `last` is 1. The row is number `first` + i of a matrix of
-// 2^log_rows rows of `columns` elements in bit-reversed order; r is the number of the row in natural order.
+// 2^log_rows rows in bit-reversed order, in which rows and columns are row_pitch and column_pitch apart; r is the number of the
+// row in natural order.
 //
 // The constraints are instructions: an operation (its lowest bits: 0 adds, 1 subtracts, 2 multiplies), a target and two
 // operands. With WEIGH in the operation, the result is a constraint, and the target the number of its weight; else the target is
@@ -22,22 +23,25 @@ fri_constraints(const Params params, BUFFERS(uint4, Point, F, Point, Point, Poin
     uint32_t place = params.first + i, last_row = (1u << params.log_rows) - 1;
     uint32_t row = __brev(place) >> 1 >> (31 - params.log_rows);
     uint32_t after = __brev((row + 1) & last_row) >> 1 >> (31 - params.log_rows);
-    const Point* now = matrix + (size_t)place * params.columns;
-    const Point* next = matrix + (size_t)after * params.columns;
+    const Point* now = matrix + (size_t)place * params.row_pitch;
+    const Point* next = matrix + (size_t)after * params.row_pitch;
 
     auto fetch = [&](uint32_t operand) -> Point {
         uint32_t kind = operand >> 29, index = operand & 0x1fffffffu;
-        if (kind == 1) return point_load(now + index);
+        if (kind == 1) return point_load(now + (size_t)index * params.column_pitch);
         if (kind == 0) return index < SLOTS ? slots[index * THREADS] : point_load(spilled + (size_t)(index - SLOTS) * params.len + i);
-        if (kind == 2) return point_load(next + index);
+        if (kind == 2) return point_load(next + (size_t)index * params.column_pitch);
         if (kind == 3) return point_load(inputs + index);
         Point value = point_load(selectors + ((size_t)index << params.log_rows) + place);
         return point_mul(value, point_load(inputs + (index == 2 ? 2 : 1)));
     };
 
     F sum = params.add ? f_load(out + row) : f_zero();
-    for (uint32_t step = 0; step < params.instructions; step++) {
-        uint4 instruction = code[step];
+    uint4 following = code[0];
+    for (uint32_t step = 1; step <= params.instructions; step++) {
+        uint4 instruction = following;
+        // While this one is carried out.
+        if (step < params.instructions) following = code[step];
         Point a = fetch(instruction.z), b = fetch(instruction.w), result;
         uint32_t operation = instruction.x & 3;
         if (operation == 2) {

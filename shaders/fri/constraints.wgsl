@@ -18,8 +18,8 @@ fn fetch(operand: u32, thread: u32, i: u32, place: u32, next: u32) -> Point {
             }
             return spilled_load((index - SLOTS) * params.len + i);
         }
-        case 1u: { return matrix_load(place * params.columns + index); }
-        case 2u: { return matrix_load(next * params.columns + index); }
+        case 1u: { return matrix_load(place * params.row_pitch + index * params.column_pitch); }
+        case 2u: { return matrix_load(next * params.row_pitch + index * params.column_pitch); }
         case 3u: { return inputs_load(index); }
         default: {
             let value = selectors_load((index << params.log_rows) + place);

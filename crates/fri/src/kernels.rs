@@ -78,7 +78,9 @@ params! {
         pub(crate) first: u32,
         /// log₂ of all rows.
         pub(crate) log_rows: u32,
-        pub(crate) columns: u32,
+        /// The distances of rows and of columns.
+        pub(crate) row_pitch: u32,
+        pub(crate) column_pitch: u32,
         pub(crate) instructions: u32,
         /// 1 if the output is added to.
         pub(crate) add: u32,

@@ -90,7 +90,8 @@ impl CpuRows<'_> {
         out: &mut [F::BasePrimeField],
     ) {
         let (kind, index) = (operand >> INDEX_BITS, (operand & ((1 << INDEX_BITS) - 1)) as usize);
-        let element = |place: usize| at(self.matrix, place * self.params.columns as usize + index);
+        let [row_pitch, column_pitch] = [self.params.row_pitch, self.params.column_pitch].map(|pitch| pitch as usize);
+        let element = |place: usize| at(self.matrix, place * row_pitch + index * column_pitch);
         let rows = rows.iter().zip(out.iter_mut());
         match kind {
             SLOT => {

@@ -32,6 +32,7 @@ use crate::{
 /// all threads are at the same one. So nothing is compiled for an AIR. An instruction takes a product, a sum or a
 /// difference of columns, constants and earlier results, and a constraint takes a product by an element of the prime
 /// field for each coefficient of α's powers. Neighbouring rows in bit-reversed order have neighbouring threads.
+/// A GPU transposes wide chunks of the codeword first, so that these read neighbours.
 ///
 /// The last rows' successors are the first ones, and a chunk is N neighbouring rows of the codeword, with all of its
 /// next rows.
@@ -81,6 +82,9 @@ impl<F: FriField> ConstraintProgram<F> {
 /// Words of the slots of a launch that are not in workgroup memory, at most, unless there are few rows.
 const SPILLED_WORDS: usize = 1 << 26;
 
+/// Columns up to which rows are read as they lie: a thread finds them in what it read before.
+const NARROW: usize = 8;
+
 /// Rows of a launch at least, unless there are fewer.
 const LEAST_ROWS: usize = 1 << 14;
 
@@ -118,10 +122,11 @@ impl<F: FriField> ConstraintQuotients<F> {
         let prepared = self.shared.device.prepare(&Self::kernels())?;
         self.denominators_kernel()?;
         self.constraints_kernel()?;
-        // Inverts nothing, and keeps the kernel.
-        let mut nothing = self.shared.device.alloc::<Mont<F::BasePrimeField>>(0)?;
-        let none = self.shared.device.alloc::<Mont<F::BasePrimeField>>(0)?;
-        self.vector.inverse(&none, &mut nothing)?;
+        // Inverts and transposes an element, and keeps the kernels.
+        let one = self.shared.device.zeros::<Mont<F::BasePrimeField>>(1)?;
+        let mut out = self.shared.device.zeros::<Mont<F::BasePrimeField>>(1)?;
+        self.vector.inverse(&one, &mut out)?;
+        self.vector.transpose(&one, 1, &mut out)?;
         drop(prepared);
         Ok(())
     }
@@ -129,8 +134,9 @@ impl<F: FriField> ConstraintQuotients<F> {
     /// Returns the kernels, for tools that compile them ahead.
     #[doc(hidden)]
     pub fn kernels() -> Vec<KernelSpec> {
-        let inverses = Vector::<F::BasePrimeField>::kernels().into_iter().filter(|spec| spec.name == "batch_inverse");
-        inverses.chain([kernels::denominators::<F::BasePrimeField>(), kernels::constraints::<F>()]).collect()
+        let names = ["batch_inverse", "transpose_tiles"];
+        let others = Vector::<F::BasePrimeField>::kernels().into_iter().filter(|spec| names.contains(&spec.name));
+        others.chain([kernels::denominators::<F::BasePrimeField>(), kernels::constraints::<F>()]).collect()
     }
 
     /// Makes instructions of constraints and copies them to the device. A program serves any number of quotients, for
@@ -179,11 +185,15 @@ impl<F: FriField> ConstraintQuotients<F> {
     }
 
     /// Returns the bytes of device memory that [`ConstraintQuotients::quotients`] takes for a trace of `rows` rows and
-    /// `chunks` chunks, with its results. Programs with many values at a time may take 256 MiB more.
-    pub fn required_bytes(rows: usize, chunks: usize) -> u64 {
-        let (rows, chunks) = (rows as u64, chunks as u64);
-        let selectors = rows.saturating_mul(5 * Mont::<F::BasePrimeField>::BYTES as u64);
-        rows.saturating_mul(chunks).saturating_mul(Mont::<F>::BYTES as u64).saturating_add(selectors)
+    /// `columns` columns, and `chunks` chunks, with its results. Programs with many values at a time may take 256 MiB
+    /// more.
+    pub fn required_bytes([rows, columns]: [usize; 2], chunks: usize) -> u64 {
+        let [rows, columns, chunks] = [rows, columns, chunks].map(|count| count as u64);
+        let each = Mont::<F::BasePrimeField>::BYTES as u64;
+        // Selectors and what they are inverses of, and a chunk of the codeword.
+        let of_row = each.saturating_mul(columns.saturating_add(5));
+        let results = chunks.saturating_mul(Mont::<F>::BYTES as u64);
+        rows.saturating_mul(of_row.saturating_add(results))
     }
 
     /// Computes the quotients of a trace of `rows` rows, in 2^`log_chunks` chunks. `codeword` has the evaluations of
@@ -250,6 +260,8 @@ impl<F: FriField> ConstraintQuotients<F> {
             0 => rows,
             words => (SPILLED_WORDS / words).max(LEAST_ROWS).min(rows),
         };
+        // Neighbouring threads then read neighbours. The CPU goes through rows.
+        let is_transposed = columns > NARROW && !device.info().is_processor() && words <= WORDS as u64;
         let spilled = (piece * program.spilled).max(1);
         let mut spilled = device.alloc_with::<Mont<F::BasePrimeField>>(spilled, secrecy)?;
         let mut chunks = (0..1usize << log_chunks).map(|_| None).collect::<Vec<_>>();
@@ -270,7 +282,19 @@ impl<F: FriField> ConstraintQuotients<F> {
             let selectors = self.selectors(program, rows, [unshift, last * unshift])?;
             let mut out = device.alloc_with::<Mont<F>>(rows, secrecy)?;
             let matrix = values.view(block * rows * columns..(block + 1) * rows * columns)?;
-            let params = ConstraintParams { log_rows, columns: columns as u32, ..ConstraintParams::default() };
+            let transposed = match is_transposed {
+                true => {
+                    let mut transposed = device.alloc_with::<Mont<F::BasePrimeField>>(rows * columns, secrecy)?;
+                    self.vector.transpose(matrix, rows, &mut transposed)?;
+                    Some(transposed)
+                }
+                false => None,
+            };
+            let (matrix, [row_pitch, column_pitch]) = match &transposed {
+                Some(transposed) => (transposed.as_view(), [1, rows as u32]),
+                None => (matrix, [columns as u32, 1]),
+            };
+            let params = ConstraintParams { log_rows, row_pitch, column_pitch, ..ConstraintParams::default() };
             for first in (0..rows).step_by(piece) {
                 let params = ConstraintParams { first: first as u32, len: piece.min(rows - first) as u32, ..params };
                 let scratch = spilled.as_view_mut();
