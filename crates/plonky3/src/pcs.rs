@@ -101,7 +101,8 @@ type VerifierError<P, M> = FriError<<M as p3_commit::Mmcs<P>>::Error, <M as p3_c
 /// the final polynomial and the rows and paths of queries. The transcript and its proofs of work are those of your
 /// challenger, on the host.
 ///
-/// A prover that computes constraints on the host reads evaluations by
+/// [`prove`](crate::prove) computes constraints there as well. A prover that computes them on the host, as Plonky3's own,
+/// reads evaluations by
 /// [`get_evaluations_on_domain`](UnivariateStarkPcs::get_evaluations_on_domain): no more rows than it asks for, and each
 /// time anew.
 ///

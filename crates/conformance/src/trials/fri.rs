@@ -297,7 +297,7 @@ const OPERATIONS: &[Operation] = &[
 ];
 
 /// Wide matrices, on devices that end loops early.
-const DIVIDED: &[Divided] = &[DIVIDED_QUOTIENTS, ("fri_constraints", 1000, constraints::<F>)];
+const DIVIDED: &[Divided] = &[DIVIDED_QUOTIENTS, ("fri_constraints", 4600, constraints::<F>)];
 
 const DIVIDED_QUOTIENTS: Divided = ("fri_quotients", 3500, |device| {
     let (columns, height) = (300, 4);
