@@ -81,6 +81,7 @@ pub struct Constraints<B> {
     nodes: Vec<Node>,
     known: HashMap<Node, u32>,
     constants: Vec<B>,
+    constant_of: HashMap<B, u32>,
     /// One more than the highest index.
     columns: usize,
     publics: usize,
@@ -90,7 +91,7 @@ pub struct Constraints<B> {
 impl<B> Default for Constraints<B> {
     fn default() -> Self {
         let (nodes, known, constants, zeros) = (Vec::new(), HashMap::new(), Vec::new(), Vec::new());
-        Self { nodes, known, constants, columns: 0, publics: 0, zeros }
+        Self { nodes, known, constants, constant_of: HashMap::new(), columns: 0, publics: 0, zeros }
     }
 }
 
@@ -115,11 +116,11 @@ impl<B: DevicePrimeField> Constraints<B> {
 
     /// Returns a constant.
     pub fn constant(&mut self, value: B) -> Term {
-        let index = self.constants.iter().position(|constant| *constant == value).unwrap_or_else(|| {
+        let index = *self.constant_of.entry(value).or_insert_with(|| {
             self.constants.push(value);
-            self.constants.len() - 1
+            self.constants.len() as u32 - 1
         });
-        self.push(Node::Constant(index as u32))
+        self.push(Node::Constant(index))
     }
 
     /// Returns the value of a selector.

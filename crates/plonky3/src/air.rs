@@ -1,4 +1,4 @@
-use std::{collections::HashMap, fmt};
+use std::{collections::HashMap, fmt, ptr};
 
 use evariste_backend::author::Lazy;
 use evariste_fri::{ConstraintProgram, ConstraintQuotients, Constraints, Selector, Term};
@@ -46,7 +46,7 @@ impl<P: DeviceValue> DeviceAir<P> {
             return refused("constraints over the extension");
         }
         if base.is_empty() {
-            return refused("AIRs without constraints");
+            return refused("no constraints");
         }
         // As Plonky3 counts chunks, without periodic columns.
         let degree = base.iter().map(SymbolicExpression::degree_multiple).chain(air.max_constraint_degree()).max();
@@ -87,70 +87,66 @@ struct Translation<P: DeviceValue> {
 
 impl<P: DeviceValue> Translation<P> {
     /// Without recursion: expressions may be deep.
-    fn term(&mut self, expression: &SymbolicExpression<P>) -> Result<Term, ProverError> {
-        let mut todo = vec![expression];
-        while let Some(&expression) = todo.last() {
-            let key: *const SymbolicExpression<P> = expression;
-            if self.terms.contains_key(&key) {
-                todo.pop();
+    fn term(&mut self, whole: &SymbolicExpression<P>) -> Result<Term, ProverError> {
+        // What must be known first.
+        let mut todo = Vec::new();
+        loop {
+            let expression = todo.last().copied().unwrap_or(whole);
+            if let Some(term) = self.known(expression) {
+                if todo.pop().is_none() {
+                    return Ok(term);
+                }
                 continue;
             }
-            let operands: [Option<&SymbolicExpression<P>>; 2] = match expression {
-                SymbolicExpr::Leaf(_) => [None, None],
-                SymbolicExpr::Neg { x, .. } => [Some(x), None],
-                SymbolicExpr::Add { x, y, .. } | SymbolicExpr::Sub { x, y, .. } | SymbolicExpr::Mul { x, y, .. } => {
-                    [Some(x), Some(y)]
-                }
-            };
-            let known =
-                operands.map(|operand| operand.map(|operand| self.terms.get(&std::ptr::from_ref(operand)).copied()));
-            let [Some(x), y] = known else {
-                let term = self.leaf(expression)?;
-                self.terms.insert(key, term);
-                continue;
-            };
-            let (Some(x), Some(y)) = (x, y.unwrap_or(x)) else {
-                todo.extend(operands.iter().rev().flatten());
-                continue;
-            };
             let term = match expression {
-                SymbolicExpr::Add { .. } => self.constraints.add(x, y),
-                SymbolicExpr::Sub { .. } => self.constraints.sub(x, y),
-                SymbolicExpr::Mul { .. } => self.constraints.mul(x, y),
-                SymbolicExpr::Leaf(_) | SymbolicExpr::Neg { .. } => self.constraints.neg(x),
+                SymbolicExpr::Leaf(leaf) => Some(self.leaf(leaf)?),
+                SymbolicExpr::Neg { x, .. } => self.both(x, x, &mut todo).map(|(x, _)| self.constraints.neg(x)),
+                SymbolicExpr::Add { x, y, .. } => self.both(x, y, &mut todo).map(|(x, y)| self.constraints.add(x, y)),
+                SymbolicExpr::Sub { x, y, .. } => self.both(x, y, &mut todo).map(|(x, y)| self.constraints.sub(x, y)),
+                SymbolicExpr::Mul { x, y, .. } => self.both(x, y, &mut todo).map(|(x, y)| self.constraints.mul(x, y)),
             };
-            self.terms.insert(key, term);
+            if let Some(term) = term {
+                self.terms.insert(ptr::from_ref(expression), term);
+            }
         }
-        // It is there: the loop ends behind it.
-        self.terms
-            .get(&std::ptr::from_ref(expression))
-            .copied()
-            .ok_or(ProverError::Unsupported { what: "such constraints" })
     }
 
-    fn leaf(&mut self, expression: &SymbolicExpression<P>) -> Result<Term, ProverError> {
-        let SymbolicExpr::Leaf(leaf) = expression else {
-            return Err(ProverError::Unsupported { what: "such constraints" });
+    fn known(&self, expression: &SymbolicExpression<P>) -> Option<Term> {
+        self.terms.get(&ptr::from_ref(expression)).copied()
+    }
+
+    /// Both operands, or what is to do before they are known.
+    fn both<'a>(
+        &self,
+        x: &'a SymbolicExpression<P>,
+        y: &'a SymbolicExpression<P>,
+        todo: &mut Vec<&'a SymbolicExpression<P>>,
+    ) -> Option<(Term, Term)> {
+        let known = self.known(x).zip(self.known(y));
+        if known.is_none() {
+            todo.extend([y, x]);
+        }
+        known
+    }
+
+    fn leaf(&mut self, leaf: &BaseLeaf<P>) -> Result<Term, ProverError> {
+        let variable = match leaf {
+            BaseLeaf::Constant(value) => return Ok(self.constraints.constant(to_device(*value))),
+            BaseLeaf::IsFirstRow => return Ok(self.constraints.selector(Selector::FirstRow)),
+            BaseLeaf::IsLastRow => return Ok(self.constraints.selector(Selector::LastRow)),
+            BaseLeaf::IsTransition => return Ok(self.constraints.selector(Selector::Transition)),
+            BaseLeaf::Variable(variable) => variable,
         };
-        Ok(match leaf {
-            BaseLeaf::Constant(value) => self.constraints.constant(to_device(*value)),
-            BaseLeaf::IsFirstRow => self.constraints.selector(Selector::FirstRow),
-            BaseLeaf::IsLastRow => self.constraints.selector(Selector::LastRow),
-            BaseLeaf::IsTransition => self.constraints.selector(Selector::Transition),
-            BaseLeaf::Variable(variable) => {
-                let index = variable.index as u32;
-                match variable.entry {
-                    BaseEntry::Main { offset: 0 } => self.constraints.column(index),
-                    BaseEntry::Main { offset: 1 } => self.constraints.next(index),
-                    BaseEntry::Main { .. } => return Err(ProverError::Unsupported { what: "rows after the next one" }),
-                    BaseEntry::Public => self.constraints.public(index),
-                    BaseEntry::Preprocessed { .. } => {
-                        return Err(ProverError::Unsupported { what: "preprocessed columns" });
-                    }
-                    BaseEntry::Periodic => return Err(ProverError::Unsupported { what: "periodic columns" }),
-                }
-            }
-        })
+        let index = variable.index as u32;
+        let what = match variable.entry {
+            BaseEntry::Main { offset: 0 } => return Ok(self.constraints.column(index)),
+            BaseEntry::Main { offset: 1 } => return Ok(self.constraints.next(index)),
+            BaseEntry::Public => return Ok(self.constraints.public(index)),
+            BaseEntry::Main { .. } => "rows after the next one",
+            BaseEntry::Preprocessed { .. } => "preprocessed columns",
+            BaseEntry::Periodic => "periodic columns",
+        };
+        Err(ProverError::Unsupported { what })
     }
 }
 

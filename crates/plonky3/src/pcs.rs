@@ -57,10 +57,10 @@ pub enum ProverError {
     /// There are no matrices to commit to, or to open.
     #[error("there are no matrices")]
     NoMatrices,
-    /// [`prove`](crate::prove) does not compute constraints with this part of an AIR on a device.
-    #[error("constraints on a device have no {what}")]
+    /// [`prove`](crate::prove) does not take an AIR like this.
+    #[error("an AIR with {what} is not proved on a device")]
     Unsupported {
-        /// The part.
+        /// What it has.
         what: &'static str,
     },
     /// The device has no memory for a codeword, or failed.

@@ -279,7 +279,7 @@ impl<F: FriField> ConstraintQuotients<F> {
             inputs.extend_from_slice(&program.constants);
             inputs.extend_from_slice(public);
             let inputs = self.queue.upload_with::<Mont<F::BasePrimeField>>(&inputs, secrecy)?;
-            let selectors = self.selectors(program, rows, [unshift, last * unshift])?;
+            let selectors = self.selectors(program, rows, [unshift, last * unshift], secrecy)?;
             let mut out = device.alloc_with::<Mont<F>>(rows, secrecy)?;
             let matrix = values.view(block * rows * columns..(block + 1) * rows * columns)?;
             let transposed = match is_transposed {
@@ -354,13 +354,14 @@ impl<F: FriField> ConstraintQuotients<F> {
         program: &ConstraintProgram<F>,
         rows: usize,
         [first, last]: [F::BasePrimeField; 2],
+        secrecy: Secrecy,
     ) -> Result<Buffer<Mont<F::BasePrimeField>>> {
         let device = &self.shared.device;
         if !program.selects {
-            return Ok(device.zeros::<Mont<F::BasePrimeField>>(1)?);
+            return Ok(device.alloc_with::<Mont<F::BasePrimeField>>(1, secrecy)?);
         }
-        let mut selectors = device.alloc::<Mont<F::BasePrimeField>>(3 * rows)?;
-        let mut differences = device.alloc::<Mont<F::BasePrimeField>>(2 * rows)?;
+        let mut selectors = device.alloc_with::<Mont<F::BasePrimeField>>(3 * rows, secrecy)?;
+        let mut differences = device.alloc_with::<Mont<F::BasePrimeField>>(2 * rows, secrecy)?;
         self.differences(first, differences.view_mut(..rows)?)?;
         self.differences(last, differences.view_mut(rows..)?)?;
         self.vector.inverse(&differences, selectors.view_mut(..2 * rows)?)?;
@@ -370,7 +371,7 @@ impl<F: FriField> ConstraintQuotients<F> {
 
     /// `out[i]` = z − x_i, of the subgroup in bit-reversed order.
     fn differences(&self, z: F::BasePrimeField, mut out: ViewMut<'_, Mont<F::BasePrimeField>>) -> Result<()> {
-        let z = self.queue.upload_with::<Mont<F::BasePrimeField>>(&[z], Secrecy::Public)?;
+        let z = self.queue.upload_with::<Mont<F::BasePrimeField>>(&[z], out.secrecy())?;
         let params = DenominatorParams { len: out.len() as u32, first: 0, low_bits: self.shared.points.low_bits };
         let args = &mut [Arg::read(&self.shared.points.table), Arg::read(&z), Arg::write(out.view_mut(..)?)];
         // SAFETY: there are `len` places, and points for all of them.

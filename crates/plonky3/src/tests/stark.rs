@@ -320,8 +320,7 @@ impl<AB: AirBuilder> Air<AB> for Unsupported {
 #[test]
 fn other_airs_are_refused() {
     let refused = |columns| DeviceAir::<BabyBear>::new(&Unsupported(columns)).err();
-    for (columns, what) in
-        [([1, 0], "preprocessed columns"), ([0, 1], "periodic columns"), ([0, 0], "AIRs without constraints")]
+    for (columns, what) in [([1, 0], "preprocessed columns"), ([0, 1], "periodic columns"), ([0, 0], "no constraints")]
     {
         assert_eq!(refused(columns), Some(ProverError::Unsupported { what }));
     }
