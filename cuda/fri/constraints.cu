@@ -7,8 +7,8 @@
 // operands. With WEIGH in the operation, the result is a constraint, and the target the number of its weight; else the target is
 // a slot. Operands have what they are in their highest bits: a slot (0), a column in this row (1) or in the next one (2), an input
 // (3), or a selector (4).
-// Slots from SLOTS on are in `spilled`, `len` elements each. selectors[] are three lists of 2^log_rows elements that lack a factor,
-// inputs[1] for the first two and inputs[2] for the last.
+// Slots from SLOTS on are in `spilled`, `len` elements each. selectors[] are three lists of 2^log_rows elements, selector_pitch
+// apart, that lack a factor: inputs[1] for the first two and inputs[2] for the last.
 // Grid: one thread a row. All threads carry out the same instructions. Shared memory: SLOTS elements a thread.
 
 #define WEIGH 4u
@@ -29,10 +29,12 @@ fri_constraints(const Params params, BUFFERS(uint4, Point, F, Point, Point, Poin
     auto fetch = [&](uint32_t operand) -> Point {
         uint32_t kind = operand >> 29, index = operand & 0x1fffffffu;
         if (kind == 1) return point_load(now + (size_t)index * params.column_pitch);
-        if (kind == 0) return index < SLOTS ? slots[index * THREADS] : point_load(spilled + (size_t)(index - SLOTS) * params.len + i);
+        if (kind == 0) {
+            return index < SLOTS ? slots[index * THREADS] : point_load(spilled + (size_t)(index - SLOTS) * params.len + i);
+        }
         if (kind == 2) return point_load(next + (size_t)index * params.column_pitch);
         if (kind == 3) return point_load(inputs + index);
-        Point value = point_load(selectors + ((size_t)index << params.log_rows) + place);
+        Point value = point_load(selectors + (size_t)index * params.selector_pitch + place);
         return point_mul(value, point_load(inputs + (index == 2 ? 2 : 1)));
     };
 

@@ -22,7 +22,7 @@ fn fetch(operand: u32, thread: u32, i: u32, place: u32, next: u32) -> Point {
         case 2u: { return matrix_load(next * params.row_pitch + index * params.column_pitch); }
         case 3u: { return inputs_load(index); }
         default: {
-            let value = selectors_load((index << params.log_rows) + place);
+            let value = selectors_load(index * params.selector_pitch + place);
             return point_mul(value, inputs_load(select(1u, 2u, index == 2u)));
         }
     }

@@ -81,6 +81,8 @@ params! {
         /// The distances of rows and of columns.
         pub(crate) row_pitch: u32,
         pub(crate) column_pitch: u32,
+        /// The distance of lists of selectors.
+        pub(crate) selector_pitch: u32,
         pub(crate) instructions: u32,
         /// 1 if the output is added to.
         pub(crate) add: u32,

@@ -103,7 +103,7 @@ impl CpuRows<'_> {
             INPUT => out.fill(at(self.inputs, index)),
             _ => {
                 let factor: F::BasePrimeField = at(self.inputs, if index == 2 { 2 } else { 1 });
-                let first = index << self.params.log_rows;
+                let first = index * self.params.selector_pitch as usize;
                 rows.for_each(|(row, out)| *out = factor * at::<F::BasePrimeField>(self.selectors, first + row.place));
             }
         }

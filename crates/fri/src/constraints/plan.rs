@@ -85,6 +85,9 @@ const SPILLED_WORDS: usize = 1 << 26;
 /// Columns up to which rows are read as they lie: a thread finds them in what it read before.
 const NARROW: usize = 8;
 
+/// The distance of lists of selectors at least: they start at multiples of 256 bytes, as wgpu binds them.
+const LEAST_PITCH: usize = 64;
+
 /// Rows of a launch at least, unless there are fewer.
 const LEAST_ROWS: usize = 1 << 14;
 
@@ -191,7 +194,7 @@ impl<F: FriField> ConstraintQuotients<F> {
         let [rows, columns, chunks] = [rows, columns, chunks].map(|count| count as u64);
         let each = Mont::<F::BasePrimeField>::BYTES as u64;
         // Selectors and what they are inverses of, and a chunk of the codeword.
-        let of_row = each.saturating_mul(columns.saturating_add(5));
+        let of_row = each.saturating_mul(columns.saturating_add(4));
         let results = chunks.saturating_mul(Mont::<F>::BYTES as u64);
         rows.saturating_mul(of_row.saturating_add(results))
     }
@@ -294,7 +297,13 @@ impl<F: FriField> ConstraintQuotients<F> {
                 Some(transposed) => (transposed.as_view(), [1, rows as u32]),
                 None => (matrix, [columns as u32, 1]),
             };
-            let params = ConstraintParams { log_rows, row_pitch, column_pitch, ..ConstraintParams::default() };
+            let params = ConstraintParams {
+                log_rows,
+                row_pitch,
+                column_pitch,
+                selector_pitch: rows.max(LEAST_PITCH) as u32,
+                ..ConstraintParams::default()
+            };
             for first in (0..rows).step_by(piece) {
                 let params = ConstraintParams { first: first as u32, len: piece.min(rows - first) as u32, ..params };
                 let scratch = spilled.as_view_mut();
@@ -360,12 +369,14 @@ impl<F: FriField> ConstraintQuotients<F> {
         if !program.selects {
             return Ok(device.alloc_with::<Mont<F::BasePrimeField>>(1, secrecy)?);
         }
-        let mut selectors = device.alloc_with::<Mont<F::BasePrimeField>>(3 * rows, secrecy)?;
-        let mut differences = device.alloc_with::<Mont<F::BasePrimeField>>(2 * rows, secrecy)?;
-        self.differences(first, differences.view_mut(..rows)?)?;
-        self.differences(last, differences.view_mut(rows..)?)?;
-        self.vector.inverse(&differences, selectors.view_mut(..2 * rows)?)?;
-        self.differences(last, selectors.view_mut(2 * rows..)?)?;
+        let pitch = rows.max(LEAST_PITCH);
+        let mut selectors = device.alloc_with::<Mont<F::BasePrimeField>>(3 * pitch, secrecy)?;
+        let mut differences = device.alloc_with::<Mont<F::BasePrimeField>>(rows, secrecy)?;
+        for (list, z) in [first, last].into_iter().enumerate() {
+            self.differences(z, differences.as_view_mut())?;
+            self.vector.inverse(&differences, selectors.view_mut(list * pitch..list * pitch + rows)?)?;
+        }
+        self.differences(last, selectors.view_mut(2 * pitch..2 * pitch + rows)?)?;
         Ok(selectors)
     }
 
