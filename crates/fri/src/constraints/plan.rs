@@ -2,7 +2,7 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 
 use ark_ff::{AdditiveGroup, Field};
 use evariste_backend::{
-    Buffer, Device, Element, Queue, Secrecy, View, ViewMut,
+    Buffer, Device, Element, Error as DeviceError, Queue, Secrecy, View, ViewMut,
     author::{Arg, Kernel, KernelSpec, LazyKernel, Ready},
 };
 use evariste_field::{DeviceField, Mont, Vector, two_adic_root};
@@ -32,7 +32,7 @@ use crate::{
 /// all threads are at the same one. So nothing is compiled for an AIR. An instruction takes a product, a sum or a
 /// difference of columns, constants and earlier results, and a constraint takes a product by an element of the prime
 /// field for each coefficient of α's powers. Neighbouring rows in bit-reversed order have neighbouring threads.
-/// A GPU transposes wide chunks of the codeword first, so that these read neighbours.
+/// A GPU transposes wide chunks of the codeword first, if it has room, so that these read neighbours.
 ///
 /// The last rows' successors are the first ones, and a chunk is N neighbouring rows of the codeword, with all of its
 /// next rows.
@@ -201,9 +201,9 @@ impl<F: FriField> ConstraintQuotients<F> {
 
     /// Computes the quotients of a trace of `rows` rows, in 2^`log_chunks` chunks. `codeword` has the evaluations of
     /// its columns on the coset of `shift`, in bit-reversed order: `rows`·2^`log_chunks` rows, which are the first ones
-    /// of any longer codeword. The quotients are of degree below that if the constraints hold. Chunk j has those on the
-    /// coset of `shift`·w^j with `rows` elements, in natural order, where w generates the subgroup of all points. They
-    /// are secret if the codeword is. Returns when the work is queued.
+    /// of any longer codeword. Chunk j has the quotients on the coset of `shift`·w^j with `rows` elements, in natural
+    /// order, where w generates the subgroup of all points. They are secret if the codeword is. Returns when the work is
+    /// queued.
     ///
     /// # Errors
     /// - [`Error::Height`] if `rows` is no power of two, and [`Error::TooLong`] if the plan is for less.
@@ -244,9 +244,7 @@ impl<F: FriField> ConstraintQuotients<F> {
         let words = (rows as u64).saturating_mul(columns as u64).saturating_mul(F::BasePrimeField::LIMBS as u64);
         if words > 2 * WORDS as u64 {
             let (what, expected) = ("chunk of a codeword", 2 * WORDS as u64);
-            return Err(
-                evariste_backend::Error::TooLarge { what, device: device.info().id, expected, actual: words }.into()
-            );
+            return Err(DeviceError::TooLarge { what, device: device.info().id, expected, actual: words }.into());
         }
         inverse_of(shift)?;
         let secrecy = values.secrecy();
@@ -285,14 +283,7 @@ impl<F: FriField> ConstraintQuotients<F> {
             let selectors = self.selectors(program, rows, [unshift, last * unshift], secrecy)?;
             let mut out = device.alloc_with::<Mont<F>>(rows, secrecy)?;
             let matrix = values.view(block * rows * columns..(block + 1) * rows * columns)?;
-            let transposed = match is_transposed {
-                true => {
-                    let mut transposed = device.alloc_with::<Mont<F::BasePrimeField>>(rows * columns, secrecy)?;
-                    self.vector.transpose(matrix, rows, &mut transposed)?;
-                    Some(transposed)
-                }
-                false => None,
-            };
+            let transposed = if is_transposed { self.transposed(matrix, rows)? } else { None };
             let (matrix, [row_pitch, column_pitch]) = match &transposed {
                 Some(transposed) => (transposed.as_view(), [1, rows as u32]),
                 None => (matrix, [columns as u32, 1]),
@@ -319,6 +310,22 @@ impl<F: FriField> ConstraintQuotients<F> {
             chunks[chunk] = Some(out);
         }
         Ok(chunks.into_iter().flatten().collect())
+    }
+
+    /// A matrix with its columns one after the other, if there is room.
+    fn transposed(
+        &self,
+        matrix: View<'_, Mont<F::BasePrimeField>>,
+        rows: usize,
+    ) -> Result<Option<Buffer<Mont<F::BasePrimeField>>>> {
+        match self.shared.device.alloc_with::<Mont<F::BasePrimeField>>(matrix.len(), matrix.secrecy()) {
+            Ok(mut transposed) => {
+                self.vector.transpose(matrix, rows, &mut transposed)?;
+                Ok(Some(transposed))
+            }
+            Err(DeviceError::OutOfMemory { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The launches for some rows of a chunk.
