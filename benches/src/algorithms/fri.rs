@@ -9,7 +9,10 @@ use evariste::field::{
     DeviceField, Mont,
     small::{BabyBear, BabyBear4},
 };
-use evariste::fri::{Error, Fold, Fri, FriConfig, Opened, Quotients, log_arities, reference, verify_query};
+use evariste::fri::{
+    ConstraintQuotients, Constraints, Error, Fold, Fri, FriConfig, Opened, Quotients, Selector, log_arities, reference,
+    verify_query,
+};
 use evariste::hash::{DuplexSponge, Merkle, Poseidon2, Poseidon2Parameters, Rows};
 use evariste::ntt::{LowDegreeExtension, Order};
 
@@ -76,6 +79,7 @@ fn run(session: &mut Session, targets: &[Target], request: &Request) {
             }
             if log_n <= MAX_LOG_ROWS && ALL {
                 quotients(session, target, log_n);
+                constraints(session, target, log_n);
             }
         }
     }
@@ -211,6 +215,58 @@ fn quotients(session: &mut Session, target: &Target, log_n: u32) {
             || plan.quotients(&opened, alpha, shift).map(drop).map_err(Into::into),
             || Ok(device.sync()?),
         )?;
+        Ok((timing, Some(launches), format!("definition, {CHECKED} of 2^{log_n} rows")))
+    });
+}
+
+/// In all rows but the last, each column's next element is the product of this one and the column's after it, plus three
+/// times that of the one after.
+fn squares() -> Constraints<BabyBear> {
+    let mut all = Constraints::default();
+    let (transition, three) = (all.selector(Selector::Transition), all.constant(BabyBear::from(3u64)));
+    for column in 0..COLUMNS as u32 {
+        let [a, b, c] = [0, 1, 2].map(|i| all.column((column + i) % COLUMNS as u32));
+        let (product, multiple) = (all.mul(a, b), all.mul(c, three));
+        let (sum, next) = (all.add(product, multiple), all.next(column));
+        let difference = all.sub(next, sum);
+        let constraint = all.mul(transition, difference);
+        all.assert_zero(constraint);
+    }
+    all
+}
+
+/// Quotients of one constraint a column.
+fn constraints(session: &mut Session, target: &Target, log_n: u32) {
+    let rows = 1usize << log_n;
+    let products = rows as f64 * 7.0 * COLUMNS as f64;
+    let bytes = rows as f64 * (4.0 * COLUMNS as f64 + Mont::<F>::BYTES as f64);
+    let name = format!("fri-constraints-{COLUMNS}");
+    session.measure(case(&name, target, log_n, products, bytes), |budget| {
+        let (device, all) = (&target.device, squares());
+        let plan = ConstraintQuotients::<F>::new(device, log_n)?;
+        let program = plan.program(&all)?;
+        let host: Vec<BabyBear> = input::random(rows * COLUMNS);
+        let codeword = device.upload::<Mont<BabyBear>>(&host)?;
+        let codeword = Rows::new(&codeword, COLUMNS);
+        let (alpha, shift) = (input::random::<F>(1)[0], BabyBear::GENERATOR);
+        let work = || plan.quotients(&program, &codeword, [rows, 0], &[], alpha, shift);
+        let before = device.stats().launches;
+        let found = work()?;
+        let launches = device.stats().launches - before;
+        let place = |row: usize| row.reverse_bits() >> (usize::BITS - log_n);
+        let last = reference::point(log_n, BabyBear::from(1u64), rows - 1);
+        for row in input::places(CHECKED, rows) {
+            let x = reference::point(log_n, shift, place(row));
+            let rows_of = [row, (row + 1) % rows].map(|row| &host[place(row) * COLUMNS..][..COLUMNS]);
+            // No constraint has the other selectors.
+            let values = all.values(rows_of, &[], [x - last; 3]);
+            let sum = values.iter().fold(F::from(0u8), |sum, value| sum * alpha + F::from_base_prime_field(*value));
+            let vanishing = x.pow([rows as u64]) - BabyBear::from(1u64);
+            let expected = sum / F::from_base_prime_field(vanishing);
+            ensure!(found[0].view(row..=row)?.to_vec()? == [expected], "row {row} is wrong");
+        }
+        drop(found);
+        let timing = budget.time_queued(|| work().map(drop).map_err(Into::into), || Ok(device.sync()?))?;
         Ok((timing, Some(launches), format!("definition, {CHECKED} of 2^{log_n} rows")))
     });
 }

@@ -2,7 +2,7 @@
 
 use ark_ff::{AdditiveGroup, Field};
 use evariste_backend::{
-    author::{Binding, CpuArg, KernelSpec, Language, Wiped, loop_iterations},
+    author::{Binding, BindingType, CpuArg, KernelSpec, Language, Wiped, loop_iterations},
     parallel, params,
 };
 use evariste_field::{
@@ -10,7 +10,7 @@ use evariste_field::{
     source::{self, binding_type, iterations},
 };
 
-use crate::{field::FriField, points::HALVES, text};
+use crate::{constraints::CpuRows, field::FriField, points::HALVES, text};
 
 /// Threads of a workgroup: a fold by 16 over an extension of degree 4 keeps 64 words in registers.
 pub(crate) const THREADS: u32 = 128;
@@ -70,6 +70,29 @@ params! {
     }
 }
 
+params! {
+    /// What `fri_constraints` takes.
+    pub(crate) struct ConstraintParams {
+        /// Rows, and the number of the first of them.
+        pub(crate) len: u32,
+        pub(crate) first: u32,
+        /// log₂ of all rows.
+        pub(crate) log_rows: u32,
+        /// The distances of rows and of columns.
+        pub(crate) row_pitch: u32,
+        pub(crate) column_pitch: u32,
+        /// The distance of lists of selectors.
+        pub(crate) selector_pitch: u32,
+        pub(crate) instructions: u32,
+        /// 1 if the output is added to.
+        pub(crate) add: u32,
+        /// 1 if the output is divided after these instructions.
+        pub(crate) last: u32,
+        /// Slots that are not in workgroup memory.
+        pub(crate) spilled: u32,
+    }
+}
+
 /// Elements of the prime field of `F`.
 type Base<F> = <F as Field>::BasePrimeField;
 
@@ -82,7 +105,7 @@ fn fill<F: DeviceField>(out: &mut [u32], len: u32, element: &(dyn Fn(usize, F) -
     });
 }
 
-fn at<F: DeviceField>(limbs: &[u32], i: usize) -> F {
+pub(crate) fn at<F: DeviceField>(limbs: &[u32], i: usize) -> F {
     F::load(&limbs[i * F::LIMBS..][..F::LIMBS])
 }
 
@@ -92,6 +115,12 @@ fn point<B: DeviceField>(points: &[u32], j: usize, low_bits: u32) -> B {
     at::<B>(points, HALVES + (j & (low - 1))) * at::<B>(points, HALVES + low + (j >> low_bits))
 }
 
+/// Bindings of the prime field.
+const BASE: [&str; 5] = ["points", "matrix", "inputs", "selectors", "spilled"];
+
+/// The binding of instructions.
+const CODE: &str = "code";
+
 fn declare<F: FriField>(
     spec: KernelSpec,
     bindings: Vec<Binding>,
@@ -99,8 +128,7 @@ fn declare<F: FriField>(
     more: String,
     [cuda, wgsl]: [&'static str; 2],
 ) -> KernelSpec {
-    // Bindings of the prime field.
-    let is_base = |binding: &Binding| ["points", "matrix"].contains(&binding.name);
+    let is_base = |binding: &Binding| BASE.contains(&binding.name);
     let has_points = bindings.iter().any(|binding| binding.name == "points");
     spec.with_source(move |language| match language {
         Language::Cuda => {
@@ -112,8 +140,9 @@ fn declare<F: FriField>(
             let points = if has_points { evariste_shaders::fri::POINTS } else { "" };
             let accessors: String = bindings
                 .iter()
+                .filter(|binding| binding.name != CODE)
                 .map(|binding| match is_base(binding) {
-                    true => text::wgsl_load(binding, Base::<F>::LIMBS),
+                    true => text::wgsl_accessors(binding, Base::<F>::LIMBS),
                     false => source::wgsl_accessors::<F>(binding),
                 })
                 .collect();
@@ -280,6 +309,48 @@ pub(crate) fn quotients<F: FriField>() -> KernelSpec {
     let mul = iterations::mul::<F>();
     declare::<F>(spec, bindings.to_vec(), String::new(), String::new(), sources)
         .iterations(move |_: &QuotientParams| 2 * mul)
+}
+
+/// Slots of a thread in workgroup memory: 16 KiB of a workgroup, which every device has.
+pub(crate) const fn constraint_slots<F: FriField>() -> u32 {
+    let slots = (16 << 10) / (source::tile_bytes::<Base<F>>(1) * THREADS);
+    if slots == 0 { 1 } else { slots }
+}
+
+/// `fri_constraints`.
+pub(crate) fn constraints<F: FriField>() -> KernelSpec {
+    let (word, base) = (binding_type::<F>(), binding_type::<Base<F>>());
+    let bindings = [
+        Binding::read(CODE, BindingType::Vec4),
+        Binding::read("inputs", base),
+        Binding::read("weights", word),
+        Binding::read("selectors", base),
+        Binding::read("matrix", base),
+        Binding::write("spilled", base),
+        Binding::write("out", word),
+    ];
+    let body = |params: &ConstraintParams, [code, inputs, weights, selectors, matrix, _, out]: &mut [CpuArg<'_>; 7]| {
+        let rows = CpuRows {
+            params,
+            code: code.read(),
+            inputs: inputs.read(),
+            weights: weights.read(),
+            selectors: selectors.read(),
+            matrix: matrix.read(),
+            slots: (constraint_slots::<F>() + params.spilled) as usize,
+        };
+        rows.run::<F>(out.write());
+    };
+    let slots = constraint_slots::<F>();
+    let spec = KernelSpec::new("fri_constraints", source::label::<F>(), bindings, body, |_| String::new());
+    let more = format!("var<workgroup> slots: array<Point, {}>;\n", slots * THREADS);
+    let sources = [evariste_cuda::fri::CONSTRAINTS, evariste_shaders::fri::CONSTRAINTS];
+    let mul = iterations::mul::<Base<F>>();
+    let turn = loop_iterations(2, 0) + mul * (2 + F::extension_degree());
+    declare::<F>(spec, bindings.to_vec(), String::new(), more, sources)
+        .constants(&[("SLOTS", slots)])
+        .shared_bytes(source::tile_bytes::<Base<F>>(slots * THREADS))
+        .iterations(move |params: &ConstraintParams| loop_iterations(params.instructions.into(), turn) + mul * 8)
 }
 
 /// Workgroups of one thread an element.

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod constraints;
 mod error;
 mod field;
 mod fold;
@@ -11,6 +12,7 @@ pub mod reference;
 mod text;
 mod verifier;
 
+pub use constraints::{ConstraintProgram, ConstraintQuotients, Constraints, Selector, Term};
 pub use error::{Error, Result};
 pub use field::FriField;
 pub use fold::Fold;

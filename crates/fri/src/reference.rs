@@ -3,7 +3,7 @@
 use ark_ff::{AdditiveGroup, Field};
 use evariste_field::{DevicePrimeField, two_adic_root};
 
-use crate::field::FriField;
+use crate::{constraints::Constraints, field::FriField};
 
 /// Returns the points `shift`·w^i of the coset of 2^`log_len` elements in bit-reversed order.
 ///
@@ -78,6 +78,35 @@ pub fn quotients<F: FriField>(
         sum / (z - F::from_base_prime_field(*x))
     };
     matrix.chunks_exact(columns).zip(&points).map(row).collect()
+}
+
+/// Returns what [`ConstraintQuotients::quotients`](crate::ConstraintQuotients::quotients) does. `codeword` has the rows of a
+/// trace's columns in bit-reversed order.
+///
+/// # Panics
+/// If a column or a public value is missing, or if `shift` is one of the rows' points.
+pub fn constraint_quotients<F: FriField>(
+    constraints: &Constraints<F::BasePrimeField>,
+    codeword: &[F::BasePrimeField],
+    [rows, log_chunks]: [usize; 2],
+    public: &[F::BasePrimeField],
+    alpha: F,
+    shift: F::BasePrimeField,
+) -> Vec<Vec<F>> {
+    let (one, count) = (F::BasePrimeField::ONE, rows << log_chunks);
+    let (log_points, columns) = (count.ilog2(), codeword.len() / count);
+    // The last row's point is the inverse of the generator of the rows' subgroup.
+    let last = point(rows.ilog2(), one, rows - 1);
+    let value = |i: usize| {
+        let row = |i: usize| &codeword[reverse(i % count, log_points) * columns..][..columns];
+        let x: F::BasePrimeField = point(log_points, shift, reverse(i, log_points));
+        let vanishing = x.pow([rows as u64]) - one;
+        let selectors = [vanishing / (x - one), vanishing / (x - last), x - last];
+        let values = constraints.values([row(i), row(i + (1 << log_chunks))], public, selectors);
+        let sum = values.iter().fold(F::ZERO, |sum, value| sum * alpha + F::from_base_prime_field(*value));
+        sum / F::from_base_prime_field(vanishing)
+    };
+    (0..1 << log_chunks).map(|chunk| (0..rows).map(|row| value(chunk + (row << log_chunks))).collect()).collect()
 }
 
 /// Returns `i` with its lowest `bits` bits in reverse order.

@@ -1,5 +1,6 @@
 //! Against the definitions and Plonky3, on every device that is here.
 
+mod constraints;
 mod plonky3;
 
 use ark_ff::{FftField, Field};

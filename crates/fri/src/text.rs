@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use evariste_backend::author::Binding;
+use evariste_backend::author::{Access, Binding};
 use evariste_field::source::list;
 
 use crate::field::FriField;
@@ -42,16 +42,17 @@ impl Tower {
     }
 }
 
-/// `Point`, `point_add`, `point_mul`, `point_load`, `f_by` and `f_lift` in CUDA.
+/// `Point`, `point_add`, `point_sub`, `point_mul`, `point_load`, `f_by` and `f_lift` in CUDA.
 pub(crate) fn cuda<F: FriField>() -> String {
     let tower = Tower::of::<F>();
     let depth = tower.depth();
     let (point, add, mul) = (&tower.names[depth], tower.function(depth, "add"), tower.function(depth, "mul"));
-    let load = tower.function(depth, "load");
+    let (load, sub) = (tower.function(depth, "load"), tower.function(depth, "sub"));
     let inline = "__device__ __forceinline__";
     let mut text = format!(
         "typedef {point} Point;\n\
          {inline} Point point_add(const Point& x, const Point& y) {{ return {add}(x, y); }}\n\
+         {inline} Point point_sub(const Point& x, const Point& y) {{ return {sub}(x, y); }}\n\
          {inline} Point point_mul(const Point& x, const Point& y) {{ return {mul}(x, y); }}\n\
          {inline} Point point_load(const Point* x) {{ return {load}(x); }}\n\
          {inline} {point} {}(const {point}& x, const Point& y) {{ return point_mul(x, y); }}\n\
@@ -82,8 +83,10 @@ pub(crate) fn wgsl<F: FriField>() -> String {
     let tower = Tower::of::<F>();
     let depth = tower.depth();
     let (point, add, mul) = (&tower.names[depth], tower.function(depth, "add"), tower.function(depth, "mul"));
+    let sub = tower.function(depth, "sub");
     let mut text = format!(
         "alias Point = {point};\nfn point_add(x: Point, y: Point) -> Point {{ return {add}(x, y); }}\n\
+         fn point_sub(x: Point, y: Point) -> Point {{ return {sub}(x, y); }}\n\
          fn point_mul(x: Point, y: Point) -> Point {{ return {mul}(x, y); }}\n\
          fn {}(x: Point, y: Point) -> Point {{ return point_mul(x, y); }}\n\
          fn {}(x: Point) -> Point {{ return x; }}\n",
@@ -109,8 +112,8 @@ pub(crate) fn wgsl<F: FriField>() -> String {
     text
 }
 
-/// `x_load` in WGSL for a binding `x` of elements of the prime field of `limbs` limbs.
-pub(crate) fn wgsl_load(binding: &Binding, limbs: usize) -> String {
+/// `x_load` in WGSL for a binding `x` of elements of the prime field of `limbs` limbs, and `x_store` if it is written.
+pub(crate) fn wgsl_accessors(binding: &Binding, limbs: usize) -> String {
     let (name, lanes) = (binding.name, binding.binding_type.bytes() as usize / 4);
     let words = limbs / lanes;
     let mut text = format!("fn {name}_load(i: u32) -> Point {{\n");
@@ -121,7 +124,19 @@ pub(crate) fn wgsl_load(binding: &Binding, limbs: usize) -> String {
         1 => format!("w{i}"),
         _ => format!("w{}.{}", i / lanes, ["x", "y", "z", "w"][i % lanes]),
     };
-    text + &format!("  return Point({});\n}}\n", list(limbs, limb))
+    let _ = writeln!(text, "  return Point({});\n}}", list(limbs, limb));
+    if binding.access == Access::Write {
+        let _ = writeln!(text, "fn {name}_store(i: u32, v: Point) {{");
+        for word in 0..words {
+            let value = match lanes {
+                1 => format!("v.l{word}"),
+                _ => format!("vec{lanes}<u32>({})", list(lanes, |lane| format!("v.l{}", word * lanes + lane))),
+            };
+            let _ = writeln!(text, "  {name}_set(i * {words}u + {word}u, {value});");
+        }
+        text += "}\n";
+    }
+    text
 }
 
 /// `fold_row` in WGSL, straight on: 2^`log_arity` times a row's value, for the challenge divided by the row's point.

@@ -1,5 +1,5 @@
-//! Proves Fibonacci sequences side by side: with Plonky3's own types, with transforms and trees on a device, and with the
-//! commitment scheme that stays there. Compares the proofs and the times.
+//! Proves Fibonacci sequences side by side: with Plonky3's own types, with transforms and trees on a device, with the
+//! commitment scheme that stays there, and with constraints there as well. Compares the proofs and the times.
 //!
 //! `cargo run --release -p evariste-plonky3 --example fibonacci -- 16 64 cuda:0` proves 2^16 steps of 64 sequences.
 //! Without a device it takes the one that `EVARISTE_DEVICE` names, or else the best one. Plonky3 has vector code only
@@ -12,6 +12,7 @@ mod stages;
 
 use anyhow::{Result, ensure};
 use evariste_backend::Device;
+use evariste_plonky3::{DeviceAir, prove_with};
 use p3_air::{Air, AirBuilder, BaseAir, WindowAccess};
 use p3_baby_bear::BabyBear;
 use p3_field::PrimeCharacteristicRing;
@@ -84,6 +85,10 @@ fn main() -> Result<()> {
     let resident = sides::resident(&device)?;
     let text = format!("all commitments on {name}");
     let proof = stages::proved(&text, &trace, |trace| prove(&resident, &air, trace, &public))?;
+    ensure!(proof.proof == expected.proof, "the proofs differ");
+    let constraints = DeviceAir::new(&air)?;
+    let text = format!("constraints on {name} as well");
+    let proof = stages::proved(&text, &trace, |trace| prove_with(&resident, &air, &constraints, trace, &public))?;
     ensure!(proof.proof == expected.proof, "the proofs differ");
     proof.beside(&expected);
 

@@ -1,5 +1,6 @@
-//! Proves Plonky3's Keccak AIR three times, and compares the proofs and the times of each stage: with Plonky3's own
-//! types, with transforms and trees on a device, and with the commitment scheme that stays there.
+//! Proves Plonky3's Keccak AIR four times, and compares the proofs and the times of each stage: with Plonky3's own
+//! types, with transforms and trees on a device, with the commitment scheme that stays there, and with constraints there
+//! as well.
 //!
 //! `cargo run --release -p evariste-plonky3 --example keccak -- 14 cuda:0` proves a trace of 2^14 rows. Without a device
 //! it takes the one that `EVARISTE_DEVICE` names, or else the best one. Plonky3 has vector code only where this program
@@ -14,6 +15,7 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use evariste_backend::Device;
+use evariste_plonky3::{DeviceAir, prove_with};
 use p3_baby_bear::BabyBear;
 use p3_keccak_air::KeccakAir;
 use p3_matrix::Matrix;
@@ -46,6 +48,11 @@ fn main() -> Result<()> {
     })?;
     ensure!(proof.proof == expected.proof, "the proofs differ");
 
+    let constraints = DeviceAir::new(&KeccakAir {})?;
+    let proof = stages::proved(&format!("constraints on {name} as well"), &trace, |trace| {
+        prove_with(&resident, &KeccakAir {}, &constraints, trace, &[])
+    })?;
+    ensure!(proof.proof == expected.proof, "the proofs differ");
     proof.beside(&expected);
 
     let proof: Proof<sides::HostConfig> = serde_json::from_str(&proof.proof)?;

@@ -1,6 +1,7 @@
 use std::{fmt, marker::PhantomData, sync::Arc};
 
-use evariste_backend::{Buffer, Device};
+use evariste_backend::{Buffer, Device, View};
+use evariste_field::Mont;
 use evariste_ntt::{LowDegreeExtension, Ntt, Order, Result};
 use p3_dft::{Layout, Radix2DitParallel, TwoAdicSubgroupDft};
 use p3_matrix::{
@@ -93,16 +94,42 @@ impl<P: DeviceValue> DeviceDft<P> {
         added_bits: usize,
         shift: P,
     ) -> Result<Buffer<Values<P>>> {
-        let (log_n, added) = (log_height(mat)?, u32::try_from(added_bits).unwrap_or(u32::MAX));
-        let key = format!("{log_n}+{added}");
-        let plan: Arc<LowDegreeExtension<P::Device>> =
-            self.device.cached_plan(&key, || LowDegreeExtension::new(&self.device, log_n, added))?;
-        let plan = LowDegreeExtension::clone(&plan).columns(mat.width());
+        let log_n = log_height(mat)?;
+        // Before anything is uploaded.
+        let plan = self.extension(log_n, added_bits)?;
         let values = self.device.upload::<Values<P>>(&mat.values)?;
+        self.extended_by(&plan, values.as_view().flattened(), [mat.width(), added_bits], shift)
+    }
+
+    /// Extends columns that are on the device to a coset there, in bit-reversed order.
+    pub(crate) fn extended_from(
+        &self,
+        values: View<'_, Mont<P::Device>>,
+        width: usize,
+        added_bits: usize,
+        shift: P,
+    ) -> Result<Buffer<Values<P>>> {
+        let plan = self.extension((values.len() / width).ilog2(), added_bits)?;
+        self.extended_by(&plan, values, [width, added_bits], shift)
+    }
+
+    fn extension(&self, log_n: u32, added_bits: usize) -> Result<Arc<LowDegreeExtension<P::Device>>> {
+        let added = u32::try_from(added_bits).unwrap_or(u32::MAX);
+        let key = format!("{log_n}+{added}");
+        self.device.cached_plan(&key, || LowDegreeExtension::new(&self.device, log_n, added))
+    }
+
+    fn extended_by(
+        &self,
+        plan: &LowDegreeExtension<P::Device>,
+        values: View<'_, Mont<P::Device>>,
+        [width, added_bits]: [usize; 2],
+        shift: P,
+    ) -> Result<Buffer<Values<P>>> {
         // The plan has checked that this is no overflow.
-        let mut out = self.device.alloc::<Values<P>>(values.len().saturating_mul(1 << added))?;
-        let (from, to) = (values.as_view().flattened(), out.as_view_mut().flattened());
-        plan.extend_into(from, to_device(shift), Order::BitReversed, to)?;
+        let mut out = self.device.alloc::<Values<P>>(values.len().saturating_mul(1 << added_bits))?;
+        let to = out.as_view_mut().flattened();
+        plan.clone().columns(width).extend_into(values, to_device(shift), Order::BitReversed, to)?;
         Ok(out)
     }
 

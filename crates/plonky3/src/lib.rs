@@ -1,13 +1,17 @@
 #![doc = include_str!("../README.md")]
 
+mod air;
 mod dft;
 mod mmcs;
 mod pcs;
+mod prover;
 mod value;
 
+pub use air::DeviceAir;
 pub use dft::DeviceDft;
 pub use mmcs::{DeviceByteMmcs, DeviceMmcs, DeviceTreeMmcs, DeviceTrees, Digests, Error, HostMmcs, ProverData};
 pub use pcs::{DeviceFriPcs, DevicePcsData, ProverError};
+pub use prover::{prove, prove_with};
 pub use value::{DeviceValue, Values};
 
 #[cfg(test)]

@@ -2,7 +2,8 @@ use std::{borrow::Cow, fmt, mem, sync::Arc};
 
 use ark_ff::FftField;
 use evariste_backend::{Buffer, Queue};
-use evariste_fri::{Fri, FriCommitment, FriConfig, Opened, Quotients};
+use evariste_field::Mont;
+use evariste_fri::{ConstraintQuotients, Fri, FriCommitment, FriConfig, Opened, Quotients};
 use evariste_hash::{MerkleTree, Rows, TreeHash};
 use p3_challenger::{CanObserve, FieldChallenger, GrindingChallenger};
 use p3_commit::{
@@ -10,7 +11,9 @@ use p3_commit::{
     UnivariateStarkPcs,
 };
 use p3_dft::TwoAdicSubgroupDft;
-use p3_field::{PrimeCharacteristicRing, coset::TwoAdicMultiplicativeCoset, extension::BinomiallyExtendable};
+use p3_field::{
+    BasedVectorSpace, PrimeCharacteristicRing, coset::TwoAdicMultiplicativeCoset, extension::BinomiallyExtendable,
+};
 use p3_fri::{
     BatchMultiOpening, CommitPhaseMultiStep, FriParameters, FriProof, FriProverError, FriShape, PcsProverTranscript,
     PcsShape, ProverTranscript, TwoAdicFriPcs, verifier::FriError,
@@ -22,6 +25,7 @@ use p3_matrix::{
 };
 
 use crate::{
+    air::DeviceAir,
     dft::DeviceDft,
     mmcs::{DeviceTrees, Error, Node, Part},
     value::{Challenge, DeviceValue, Values, from_device, from_extension, to_device, to_extension},
@@ -53,6 +57,12 @@ pub enum ProverError {
     /// There are no matrices to commit to, or to open.
     #[error("there are no matrices")]
     NoMatrices,
+    /// [`prove`](crate::prove) does not take an AIR like this.
+    #[error("an AIR with {what} is not proved on a device")]
+    Unsupported {
+        /// What it has.
+        what: &'static str,
+    },
     /// The device has no memory for a codeword, or failed.
     #[error(transparent)]
     Transform(#[from] evariste_ntt::Error),
@@ -91,7 +101,8 @@ type VerifierError<P, M> = FriError<<M as p3_commit::Mmcs<P>>::Error, <M as p3_c
 /// the final polynomial and the rows and paths of queries. The transcript and its proofs of work are those of your
 /// challenger, on the host.
 ///
-/// A prover that computes constraints on the host reads evaluations by
+/// [`prove`](crate::prove) computes constraints there as well. A prover that computes them on the host, as Plonky3's own,
+/// reads evaluations by
 /// [`get_evaluations_on_domain`](UnivariateStarkPcs::get_evaluations_on_domain): no more rows than it asks for, and each
 /// time anew.
 ///
@@ -108,8 +119,12 @@ pub struct DeviceFriPcs<P: DeviceValue + BinomiallyExtendable<4>, M: DeviceTrees
     parameters: FriParameters<M>,
     host: Host<P, M>,
     quotients: Quotients<P::Extension>,
+    constraints: ConstraintQuotients<P::Extension>,
     fri: Arc<Fri<P::Extension, M::Hash>>,
 }
+
+/// Quotients on the device, on one of the cosets that they are split into.
+pub(crate) type Chunk<P> = Buffer<Mont<<P as DeviceValue>::Extension>>;
 
 /// What a commitment leaves with the prover: extended matrices and their tree on the device, or with Plonky3.
 pub struct DevicePcsData<P: DeviceValue, M: DeviceTrees<P>>(Kind<P, M>);
@@ -176,6 +191,7 @@ impl<P: DeviceValue + BinomiallyExtendable<4>, M: DeviceTrees<P>> DeviceFriPcs<P
         Ok(Self {
             host: TwoAdicFriPcs::new(dft.clone(), mmcs.clone(), theirs),
             quotients: Quotients::new(queue, log_len)?,
+            constraints: ConstraintQuotients::new(queue, log_len)?,
             fri: Arc::new(fri),
             dft,
             parameters,
@@ -206,6 +222,49 @@ impl<P: DeviceValue + BinomiallyExtendable<4>, M: DeviceTrees<P>> DeviceFriPcs<P
         Ok((cap, DevicePcsData(Kind::Device { matrices, tree })))
     }
 
+    /// Computes the quotients of an AIR's constraints where the trace is, in chunks. `None` if it is not on the device
+    /// alone, or if its codeword has fewer points than the quotients.
+    pub(crate) fn constraint_quotients(
+        &self,
+        air: &DeviceAir<P>,
+        data: &DevicePcsData<P, M>,
+        domain: TwoAdicMultiplicativeCoset<P>,
+        public_values: &[P],
+        alpha: Challenge<P>,
+    ) -> Result<Option<Vec<Chunk<P>>>, ProverError> {
+        let Kind::Device { matrices, .. } = &data.0 else { return Ok(None) };
+        let [matrix] = &matrices[..] else { return Ok(None) };
+        let (points, rows) = (domain.size(), matrix.height() >> self.parameters.log_blowup);
+        if points > matrix.height() || domain.shift() != P::GENERATOR {
+            return Ok(None);
+        }
+        let program = air.program(&self.constraints)?;
+        let codeword = matrix.values.view(..points * matrix.width)?;
+        let codeword = Rows::new(codeword.flattened(), matrix.width);
+        let public: Vec<P::Device> = public_values.iter().copied().map(to_device).collect();
+        let (shape, shift) = ([rows, (points / rows).ilog2() as usize], to_device(P::GENERATOR));
+        Ok(Some(self.constraints.quotients(program, &codeword, shape, &public, to_extension(alpha), shift)?))
+    }
+
+    /// Extends chunks of quotients that are on the device, and commits to them there.
+    pub(crate) fn commit_chunks(
+        &self,
+        domain: TwoAdicMultiplicativeCoset<P>,
+        chunks: Vec<Chunk<P>>,
+    ) -> Result<(M::Commitment, DevicePcsData<P, M>), ProverError> {
+        let domains = domain.split_domains(chunks.len());
+        let mut matrices = Vec::with_capacity(chunks.len());
+        for (domain, chunk) in domains.into_iter().zip(chunks) {
+            // The coefficients of elements of the extension are columns.
+            let width = <Challenge<P> as BasedVectorSpace<P>>::DIMENSION;
+            let shift = P::GENERATOR / domain.shift();
+            let values =
+                self.dft.extended_from(chunk.as_view().flattened(), width, self.parameters.log_blowup, shift)?;
+            matrices.push(Resident { values, width });
+        }
+        self.committed(matrices)
+    }
+
     fn uploaded(&self, matrix: &RowMajorMatrix<P>) -> Result<Resident<P>, ProverError> {
         let values = self.queue().device().upload::<Values<P>>(&matrix.values)?;
         Ok(Resident { values, width: matrix.width })
@@ -230,7 +289,7 @@ impl<P: DeviceValue + BinomiallyExtendable<4>, M: DeviceTrees<P>> DeviceFriPcs<P
     /// FRI over quotients, from the longest on: the proof without openings of matrices, and the queries.
     fn low_degree_test<Challenger>(
         &self,
-        inputs: &[Buffer<evariste_field::Mont<P::Extension>>],
+        inputs: &[Buffer<Mont<P::Extension>>],
         batch_pow_witness: P,
         challenger: &mut Challenger,
     ) -> Result<(Proof<P, M>, Vec<usize>), ProverError>
@@ -605,13 +664,14 @@ where
 
 impl<P: DeviceValue + BinomiallyExtendable<4>, M: DeviceTrees<P>> Clone for DeviceFriPcs<P, M> {
     fn clone(&self) -> Self {
-        let Self { mmcs, dft, parameters, host, quotients, fri } = self;
+        let Self { mmcs, dft, parameters, host, quotients, constraints, fri } = self;
         Self {
             mmcs: mmcs.clone(),
             dft: dft.clone(),
             parameters: parameters.clone(),
             host: host.clone(),
             quotients: quotients.on(queue(mmcs)),
+            constraints: constraints.on(queue(mmcs)),
             fri: Arc::clone(fri),
         }
     }

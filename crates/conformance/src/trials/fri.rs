@@ -5,10 +5,13 @@ mod queues;
 use ark_ff::{AdditiveGroup, FftField, Field};
 use evariste::backend::{Buffer, Device, Error as DeviceError, View};
 use evariste::field::{
-    Mont,
+    DevicePrimeField, Mont,
     small::{BabyBear, BabyBear4, Goldilocks2},
 };
-use evariste::fri::{Error, Fold, Fri, FriConfig, FriField, Opened, Quotients, reference, verify_query};
+use evariste::fri::{
+    ConstraintQuotients, Constraints, Error, Fold, Fri, FriConfig, FriField, Opened, Quotients, Selector, reference,
+    verify_query,
+};
 use evariste::hash::{DuplexSponge, Merkle, Poseidon2, Poseidon2Parameters, Rows};
 use libtest_mimic::Failed;
 
@@ -42,6 +45,8 @@ fn add(trials: &mut DeviceTrials<'_>) {
     trials.add("fold::goldilocks-2", folds::<Goldilocks2>);
     trials.add("fold::bls12-381-fr", folds::<ark_bls12_381::Fr>);
     trials.add("quotients", quotients);
+    trials.add("constraints::baby-bear-4", constraints::<F>);
+    trials.add("constraints::goldilocks-2", constraints::<Goldilocks2>);
     trials.add_alone("commit", commit);
     trials.add("misuse", misuse);
 }
@@ -55,6 +60,14 @@ const KERNELS: &[KernelGroup] = &[
         },
     },
     KernelGroup { name: "fri-quotients", cases: &["quotients"], kernels: |_| Ok(Quotients::<F>::kernels()) },
+    KernelGroup {
+        name: "fri-constraints",
+        cases: &["constraints::"],
+        kernels: |_| {
+            let kernels = [ConstraintQuotients::<F>::kernels(), ConstraintQuotients::<Goldilocks2>::kernels()].concat();
+            Ok(kernels.into_iter().filter(|spec| spec.name.starts_with("fri_")).collect())
+        },
+    },
 ];
 
 fn parameters() -> Result<Poseidon2Parameters<BabyBear>, Failed> {
@@ -135,6 +148,50 @@ fn quotients(device: &Device) -> Outcome {
         expect_same(&format!("quotients of {height} rows"), &sum.to_vec()?, &expected)?;
     }
     values(device)
+}
+
+/// Constraints with every selector on `columns` columns, of which later ones need all products of a chain.
+fn chain<B: DevicePrimeField>(columns: u32, products: u32) -> Constraints<B> {
+    let mut all = Constraints::default();
+    let [public, five] = [all.public(0), all.constant(B::from(5u64))];
+    for (i, selector) in [Selector::FirstRow, Selector::LastRow, Selector::Transition].into_iter().enumerate() {
+        let (value, selector) = (all.next(i as u32 % columns), all.selector(selector));
+        let difference = all.sub(value, public);
+        let constraint = all.mul(selector, difference);
+        all.assert_zero(constraint);
+    }
+    let mut kept = vec![all.column(columns - 1)];
+    for i in 0..products {
+        let column = all.column(i % columns);
+        let sum = all.add(kept[kept.len() - 1], five);
+        kept.push(all.mul(sum, column));
+    }
+    for _ in 0..2 {
+        let first = all.neg(kept[0]);
+        let sum = kept[1..].iter().fold(first, |sum, term| all.add(sum, *term));
+        all.assert_zero(sum);
+        kept.reverse();
+    }
+    all
+}
+
+/// Traces of several workgroups and of one, wide ones and narrow ones, and more values at a time than slots.
+fn constraints<F: FriField>(device: &Device) -> Outcome {
+    let (alpha, shift) = (samples::<F>(64, 2)[63], F::BasePrimeField::GENERATOR);
+    let public = samples::<F::BasePrimeField>(66, 3)[65..].to_vec();
+    let plan = ConstraintQuotients::<F>::new(device, 8)?;
+    for (rows, columns, products, log_chunks) in [(256, 3, 4, 1), (8, 12, 50, 0)] {
+        let all = chain::<F::BasePrimeField>(columns as u32, products);
+        let codeword = samples::<F::BasePrimeField>((rows * columns) << log_chunks, 4);
+        let expected = reference::constraint_quotients(&all, &codeword, [rows, log_chunks], &public, alpha, shift);
+        let data = device.upload::<Mont<F::BasePrimeField>>(&codeword)?;
+        let program = plan.program(&all)?;
+        let chunks = plan.quotients(&program, &Rows::new(&data, columns), [rows, log_chunks], &public, alpha, shift)?;
+        for (chunk, expected) in chunks.iter().zip(expected) {
+            expect_same(&format!("quotients of {rows} rows"), &chunk.to_vec()?, &expected)?;
+        }
+    }
+    Ok(())
 }
 
 /// Evaluations of a polynomial of half as many coefficients.
@@ -223,6 +280,14 @@ const OPERATIONS: &[Operation] = &[
         let points = [samples::<F>(70, 7)[69]];
         p.watch(|| plan.evaluate(&Rows::new(&matrix, 3), &points, BabyBear::GENERATOR))
     }),
+    Operation::new("fri_constraints", 1, |p| {
+        let plan = ConstraintQuotients::<F>::new(&p.device, 8)?;
+        let program = plan.program(&chain::<BabyBear>(12, 3))?;
+        let codeword = operand::<BabyBear>(p, 37, 12 << 8)?;
+        let (alpha, public) = (samples::<F>(70, 7)[69], [BabyBear::from(7u8)]);
+        let matrix = Rows::new(&codeword, 12);
+        p.watch(|| plan.quotients(&program, &matrix, [256, 0], &public, alpha, BabyBear::GENERATOR))
+    }),
     Operation::new("fri_commit", 1, |p| {
         let fri = Fri::<F>::new(merkle(&p.device)?, 8, CONFIG)?;
         let values = operand::<F>(p, 35, 1 << 8)?;
@@ -232,7 +297,9 @@ const OPERATIONS: &[Operation] = &[
 ];
 
 /// Wide matrices, on devices that end loops early.
-const DIVIDED: &[Divided] = &[("fri_quotients", 3500, |device| {
+const DIVIDED: &[Divided] = &[DIVIDED_QUOTIENTS, ("fri_constraints", 4600, constraints::<F>)];
+
+const DIVIDED_QUOTIENTS: Divided = ("fri_quotients", 3500, |device| {
     let (columns, height) = (300, 4);
     let matrix = samples::<BabyBear>(columns * height, 5);
     let points = [(samples::<F>(70, 7)[69], samples::<F>(columns, 8))];
@@ -242,20 +309,26 @@ const DIVIDED: &[Divided] = &[("fri_quotients", 3500, |device| {
     let opened = [Opened { matrix: Rows::new(&data, columns), points: &points }];
     let sums = Quotients::<F>::new(device, 2)?.quotients(&opened, alpha, shift)?;
     expect_same("quotients", &sums[0].to_vec()?, &expected)
-})];
+});
 
 fn prepared(device: &Device) -> Outcome {
     let (fold, plan) = (Fold::<F>::new(device, 4)?, Quotients::<F>::new(device, 4)?);
+    let constraints = ConstraintQuotients::<F>::new(device, 4)?;
     fold.prepare()?;
     plan.prepare()?;
+    constraints.prepare()?;
+    let program = constraints.program(&chain(12, 3))?;
     let (data, mut out) = (device.zeros::<Mont<F>>(16)?, device.zeros::<Mont<F>>(4)?);
     let matrix = device.zeros::<Mont<BabyBear>>(16)?;
+    let wide = device.zeros::<Mont<BabyBear>>(12 * 16)?;
     let points = [(samples::<F>(70, 7)[69], vec![F::ZERO])];
     let opened = [Opened { matrix: Rows::new(&matrix, 1), points: &points }];
     quietly(device, "what prepared folds and quotients compile", || {
         fold.fold(&data, F::ONE, BabyBear::ONE, &mut out)?;
         plan.quotients(&opened, F::ONE, BabyBear::ONE)?;
         plan.evaluate(&opened[0].matrix, &[points[0].0], BabyBear::ONE)?;
+        let rows = Rows::new(&wide, 12);
+        constraints.quotients(&program, &rows, [16, 0], &[BabyBear::ONE], F::ONE, BabyBear::GENERATOR)?;
         Ok(())
     })
 }

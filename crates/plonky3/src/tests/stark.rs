@@ -16,7 +16,7 @@ use p3_poseidon2_air::{Poseidon2Air, RoundConstants};
 use p3_uni_stark::{Proof, QuotientAir, StarkConfig, VerifierConstraintFolder, prove, verify};
 
 use super::*;
-use crate::{mmcs::DeviceByteMmcs, pcs::DeviceFriPcs};
+use crate::{DeviceAir, ProverError, mmcs::DeviceByteMmcs, pcs::DeviceFriPcs};
 
 pub(crate) type Challenge<P> = BinomialExtensionField<P, 4>;
 pub(crate) type Challenger = DuplexChallenger<BabyBear, Permutation16, 16, 8>;
@@ -86,6 +86,8 @@ macro_rules! side_by_side {
                 verify(&resident, air, &proof, public).unwrap();
                 let proof = serde_json::to_string(&proof).unwrap();
                 assert_eq!(proof, expected, "by the resident scheme, {name}");
+                let all = crate::prove(&resident, air, trace.clone(), public).unwrap();
+                assert_eq!(serde_json::to_string(&all).unwrap(), expected, "with constraints there, {name}");
                 let proof: Proof<HostConfig<$val, $host, $challenger>> = serde_json::from_str(&proof).unwrap();
                 verify(&host, air, &proof, public).unwrap();
                 assert!(public.is_empty() || verify(&host, air, &proof, &other).is_err());
@@ -226,4 +228,100 @@ fn proofs_by_a_hash_of_bytes_are_plonky3s() {
     };
     let challenger = KeccakChallenger::from_hasher(vec![], Keccak256Hash);
     by_bytes(&Fibonacci, &trace, &public, [1, 2], &host, &ours, challenger);
+}
+
+/// Rows (x, x^5), and as x the row's number, from a public value to another.
+struct Powers;
+
+impl<F> BaseAir<F> for Powers {
+    fn width(&self) -> usize {
+        2
+    }
+
+    fn num_public_values(&self) -> usize {
+        2
+    }
+
+    fn main_next_row_columns(&self) -> Vec<usize> {
+        vec![0]
+    }
+}
+
+impl<AB: AirBuilder> Air<AB> for Powers {
+    fn eval(&self, builder: &mut AB) {
+        let main = builder.main();
+        let [x, y, next] = [main.current_slice()[0], main.current_slice()[1], main.next_slice()[0]];
+        let [first, last] = [0, 1].map(|i| builder.public_values()[i]);
+        builder.when_first_row().assert_eq(x, first);
+        builder.when_last_row().assert_eq(x, last);
+        builder.when_transition().assert_eq(x + AB::Expr::ONE, next);
+        let square = x * x;
+        builder.assert_eq(square.clone() * square * x, y);
+    }
+}
+
+fn powers(rows: usize) -> (RowMajorMatrix<BabyBear>, [BabyBear; 2]) {
+    let values = (0..rows).flat_map(|i| [1, 5].map(|exponent| BabyBear::from_usize(i + 3).exp_u64(exponent))).collect();
+    (RowMajorMatrix::new(values, 2), [3, rows + 2].map(BabyBear::from_usize))
+}
+
+#[test]
+fn proofs_with_four_chunks_are_plonky3s() {
+    let challenger = || Challenger::new(default_babybear_poseidon2_16());
+    // Where the codeword has as many points as the quotients, and fewer.
+    for (rows, log_blowup) in [(8, 2), (64, 1)] {
+        let (trace, public) = powers(rows);
+        let ours = |device: &Device| our_mmcs(device, 0).min_elements(0);
+        by_poseidon2(&Powers, &trace, &public, [log_blowup, 2], &host_mmcs(0), &ours, challenger());
+    }
+}
+
+#[test]
+fn constraints_stay_on_the_device() {
+    let (trace, public) = fibonacci(64);
+    let device = Device::cpu();
+    let mmcs = our_mmcs(&device, 0).min_elements(0);
+    let pcs = DeviceFriPcs::new(mmcs.clone(), fri(1, 1, mmcs)).unwrap();
+    let config = DeviceConfig::new(pcs, Challenger::new(default_babybear_poseidon2_16()));
+    let air = DeviceAir::new(&Fibonacci).unwrap();
+    let read = |proved: &dyn Fn()| {
+        let before = device.stats().bytes_down;
+        proved();
+        device.stats().bytes_down - before
+    };
+    let host = read(&|| drop(prove(&config, &Fibonacci, trace.clone(), &public).unwrap()));
+    let own = read(&|| drop(crate::prove_with(&config, &Fibonacci, &air, trace.clone(), &public).unwrap()));
+    // The trace's columns, which have as many points as there are rows.
+    assert_eq!(host - own, 64 * 2 * 4);
+    assert!(format!("{air:?}").contains("constraints: 5, chunks: 1"), "{air:?}");
+}
+
+/// An AIR with columns that devices do not have.
+struct Unsupported([usize; 2]);
+
+impl<F> BaseAir<F> for Unsupported {
+    fn width(&self) -> usize {
+        1
+    }
+
+    fn preprocessed_width(&self) -> usize {
+        self.0[0]
+    }
+
+    fn num_periodic_columns(&self) -> usize {
+        self.0[1]
+    }
+}
+
+impl<AB: AirBuilder> Air<AB> for Unsupported {
+    fn eval(&self, _: &mut AB) {}
+}
+
+#[test]
+fn other_airs_are_refused() {
+    let refused = |columns| DeviceAir::<BabyBear>::new(&Unsupported(columns)).err();
+    for (columns, what) in [([1, 0], "preprocessed columns"), ([0, 1], "periodic columns"), ([0, 0], "no constraints")]
+    {
+        assert_eq!(refused(columns), Some(ProverError::Unsupported { what }));
+    }
 }

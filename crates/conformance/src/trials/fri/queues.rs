@@ -1,11 +1,11 @@
 //! FRI on a queue.
 
-use ark_ff::Field;
+use ark_ff::{FftField, Field};
 use evariste::field::{Mont, small::BabyBear};
-use evariste::fri::{Error, Fold, Fri, Opened, Quotients};
+use evariste::fri::{ConstraintQuotients, Error, Fold, Fri, Opened, Quotients};
 use evariste::hash::{Merkle, Poseidon2, Rows};
 
-use super::{CONFIG, F, merkle, parameters};
+use super::{CONFIG, F, chain, merkle, parameters};
 use crate::{
     harness::{Named, Outcome},
     misplaced::Plan,
@@ -28,6 +28,11 @@ fn ordered() -> Outcome {
         let opened = [Opened { matrix: Rows::new(data.as_view().flattened(), 4), points: &points }];
         let sums = Quotients::<F>::new(made_on, 6)?.on(queue).quotients(&opened, F::from(3u8), BabyBear::ONE)?;
         queue.read(&sums[0])?;
+        let constraints = ConstraintQuotients::<F>::new(made_on, 6)?.on(queue);
+        let (program, rows) = (constraints.program(&chain(4, 3))?, Rows::new(data.as_view().flattened(), 4));
+        let (public, shift) = ([BabyBear::ONE], BabyBear::GENERATOR);
+        let chunks = constraints.quotients(&program, &rows, [64, 0], &public, F::from(3u8), shift)?;
+        queue.read(&chunks[0])?;
         expect_ordered(ordered, "FRI")
     })
 }
@@ -47,6 +52,13 @@ pub(super) const PLANS: &[Plan] = &[
         let points = [(samples::<F>(70, 7)[69], vec![F::ONE])];
         let opened = [Opened { matrix: Rows::new(&data, 1), points: &points }];
         m.refuses(|| plan.quotients(&opened, F::ONE, BabyBear::ONE))
+    }),
+    ("constraints", |m| {
+        let made = ConstraintQuotients::<F>::new(&m.device, 4)?;
+        let (plan, program) = (made.on(&m.queue), made.program(&chain(1, 1))?);
+        let data = m.device.upload::<Mont<BabyBear>>(&[BabyBear::ONE; 16])?;
+        let (rows, public) = (Rows::new(&data, 1), [BabyBear::ONE]);
+        m.refuses(|| plan.quotients(&program, &rows, [16, 0], &public, F::ONE, BabyBear::GENERATOR))
     }),
     ("fri", |m| {
         let plan = Fri::<F>::new(merkle(&m.device)?, 4, CONFIG)?;
