@@ -13,7 +13,8 @@ pub use plan::{ConstraintProgram, ConstraintQuotients};
 #[cfg(test)]
 pub(crate) use program::Program;
 
-/// A value that constraints are made of, by the [`Constraints`] that it comes from.
+/// A value that constraints are made of, by the [`Constraints`] that it comes from. Others would take it for a value of
+/// their own with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Term(u32);
 
@@ -129,6 +130,9 @@ impl<B: DevicePrimeField> Constraints<B> {
     }
 
     /// Adds two values.
+    ///
+    /// # Panics
+    /// If there are fewer values than the number of one of them says: it is another's. So it is for other operations.
     pub fn add(&mut self, a: Term, b: Term) -> Term {
         self.push(Node::Add(a.0.min(b.0), a.0.max(b.0)))
     }
@@ -150,7 +154,11 @@ impl<B: DevicePrimeField> Constraints<B> {
     }
 
     /// Adds the constraint that a value is 0 in every row.
+    ///
+    /// # Panics
+    /// If there are fewer values than its number says: it is another's.
     pub fn assert_zero(&mut self, value: Term) {
+        self.expect_own(value.0);
         self.zeros.push(value.0);
     }
 
@@ -197,7 +205,16 @@ impl<B: DevicePrimeField> Constraints<B> {
         self.zeros.iter().map(|zero| values[*zero as usize]).collect()
     }
 
+    fn expect_own(&self, number: u32) {
+        assert!(
+            (number as usize) < self.nodes.len(),
+            "value {number} is of other constraints: there are {}",
+            self.nodes.len()
+        );
+    }
+
     fn push(&mut self, node: Node) -> Term {
+        node.operands().into_iter().flatten().for_each(|operand| self.expect_own(operand));
         if let Some(number) = self.known.get(&node) {
             return Term(*number);
         }

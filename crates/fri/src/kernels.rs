@@ -346,7 +346,8 @@ pub(crate) fn constraints<F: FriField>() -> KernelSpec {
     let more = format!("var<workgroup> slots: array<Point, {}>;\n", slots * THREADS);
     let sources = [evariste_cuda::fri::CONSTRAINTS, evariste_shaders::fri::CONSTRAINTS];
     let mul = iterations::mul::<Base<F>>();
-    let turn = loop_iterations(2, 0) + mul * (2 + F::extension_degree());
+    // Two selectors as operands, their product, and the weight's.
+    let turn = loop_iterations(2, 0) + mul * (3 + F::extension_degree());
     declare::<F>(spec, bindings.to_vec(), String::new(), more, sources)
         .constants(&[("SLOTS", slots)])
         .shared_bytes(source::tile_bytes::<Base<F>>(slots * THREADS))

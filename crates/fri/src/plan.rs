@@ -21,7 +21,8 @@ pub struct FriConfig {
     pub log_final_len: u32,
     /// log₂ of the arity of a fold at most, from 1 to 4.
     pub max_log_arity: u32,
-    /// log₂ of the digests of a cap: of the commitment to a round.
+    /// The layer of a tree, from its root on, that is the commitment to a round: its cap. With two children a node it has
+    /// 2^`log_cap` digests.
     pub log_cap: u32,
 }
 

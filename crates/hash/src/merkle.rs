@@ -296,7 +296,8 @@ fn tree_bytes(
         if columns.is_empty() {
             return nodes;
         }
-        let pairs = (2 * layer.nodes as u64).saturating_mul(digest) + group_bytes(layer.nodes, 2);
+        let pairs = (layer.nodes as u64).saturating_mul(2).saturating_mul(digest);
+        let pairs = pairs.saturating_add(group_bytes(layer.nodes, 2));
         let injected = if i == 0 { 0 } else { pairs };
         nodes.saturating_add(injected).saturating_add(row_bytes(layer.nodes, &columns))
     });

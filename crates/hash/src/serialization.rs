@@ -359,8 +359,8 @@ impl<F: DevicePrimeField> TreeParameters<F> for Serialization {
     }
 
     fn row_bytes(&self, rows: usize, columns: &[usize]) -> u64 {
-        let all: usize = columns.iter().sum();
-        let (bytes, at_once) = (all * Mont::<F>::BYTES, rows_at_once::<F>(all).min(rows));
+        let all = columns.iter().fold(0usize, |all, columns| all.saturating_add(*columns));
+        let (bytes, at_once) = (all.saturating_mul(Mont::<F>::BYTES), rows_at_once::<F>(all).min(rows));
         let is_kept = columns.len() > 1 || self.form == Form::Canonical;
         let kept = if is_kept { (at_once * bytes) as u64 } else { 0 };
         kept + self.function.required_bytes(rows, bytes)

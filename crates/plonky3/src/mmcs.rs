@@ -167,8 +167,9 @@ impl<P: DeviceValue, Perm, const WIDTH: usize, const RATE: usize, const DIGEST: 
 where
     Perm: CryptographicPermutation<[P; WIDTH]> + Clone,
 {
-    /// Makes the scheme for a device, with a permutation of Plonky3 and its parameters. Commitments are caps of
-    /// 2^`cap_height` digests.
+    /// Makes the scheme for a device, with a permutation of Plonky3 and its parameters. A state has room for the digests of
+    /// all children of a node: it does not compile otherwise. Commitments are the layer `cap_height` below the root:
+    /// 2^`cap_height` digests with two children a node.
     ///
     /// # Errors
     /// - [`Error::Lengths`] if the parameters are of states, rates or digests of other lengths.
@@ -180,6 +181,12 @@ where
         parameters: Poseidon2Parameters<P::Device>,
         cap_height: usize,
     ) -> Result<Self, Error> {
+        const {
+            assert!(
+                N * DIGEST <= WIDTH,
+                "a state of the permutation must have room for the digests of a node's children"
+            )
+        };
         let (expected, actual) = ([WIDTH, RATE, DIGEST], [parameters.width(), parameters.rate(), parameters.digest()]);
         if expected != actual {
             return Err(Error::Lengths { expected, actual });
@@ -197,8 +204,8 @@ where
 }
 
 impl<P: DeviceValue, H: CryptographicHasher<u8, [u8; BYTES]> + Clone, const N: usize> DeviceByteMmcs<P, H, N> {
-    /// Makes the scheme for a device, with a hash of Plonky3 and the same function for the device. Commitments are caps
-    /// of 2^`cap_height` digests.
+    /// Makes the scheme for a device, with a hash of Plonky3 and the same function for the device. Commitments are the
+    /// layer `cap_height` below the root: 2^`cap_height` digests with two children a node.
     ///
     /// # Errors
     /// - [`Error::OtherHash`] if the functions differ.

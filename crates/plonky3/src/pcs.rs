@@ -107,7 +107,8 @@ type VerifierError<P, M> = FriError<<M as p3_commit::Mmcs<P>>::Error, <M as p3_c
 /// time anew.
 ///
 /// Matrices of fewer elements than [`DeviceTreeMmcs::min_elements`](crate::DeviceTreeMmcs::min_elements), once extended,
-/// stay with Plonky3. Beside others they are copied to the device to be opened. What the device refuses or fails to do
+/// stay with Plonky3; chunks of quotients that [`prove`](crate::prove) computes on the device do not. Beside others they are
+/// copied to the device to be opened. What the device refuses or fails to do
 /// is an error, and the prover may prove again with `TwoAdicFriPcs`. Memory is public: it is not zeroed.
 ///
 /// Plonky3 takes any proof of work that one of its threads finds first: proofs with such differ from one run to the
@@ -213,11 +214,17 @@ impl<P: DeviceValue + BinomiallyExtendable<4>, M: DeviceTrees<P>> DeviceFriPcs<P
         elements >= self.mmcs.least_elements().max(1)
     }
 
-    /// Builds the tree over codewords, and reads its cap.
-    fn committed(&self, matrices: Vec<Resident<P>>) -> Result<(M::Commitment, DevicePcsData<P, M>), ProverError> {
+    /// Builds the tree over codewords, and reads its cap. Meanwhile it drops what they were made of: giving memory of the
+    /// host back takes as long as a large tree.
+    fn committed<Source>(
+        &self,
+        matrices: Vec<Resident<P>>,
+        source: Source,
+    ) -> Result<(M::Commitment, DevicePcsData<P, M>), ProverError> {
         let rows: Vec<_> = matrices.iter().map(Resident::rows).collect();
         let merkle = self.mmcs.merkle();
         let tree = merkle.commit(&rows)?;
+        drop(source);
         let cap = M::commitment(&merkle.cap(&tree, log_cap(&self.mmcs))?);
         Ok((cap, DevicePcsData(Kind::Device { matrices, tree })))
     }
@@ -262,7 +269,7 @@ impl<P: DeviceValue + BinomiallyExtendable<4>, M: DeviceTrees<P>> DeviceFriPcs<P
                 self.dft.extended_from(chunk.as_view().flattened(), width, self.parameters.log_blowup, shift)?;
             matrices.push(Resident { values, width });
         }
-        self.committed(matrices)
+        self.committed(matrices, ())
     }
 
     fn uploaded(&self, matrix: &RowMajorMatrix<P>) -> Result<Resident<P>, ProverError> {
@@ -435,12 +442,12 @@ where
             return Ok((cap, DevicePcsData(Kind::Host(data))));
         }
         let mut matrices = Vec::with_capacity(evaluations.len());
-        for (domain, matrix) in evaluations {
+        for (domain, matrix) in &evaluations {
             let shift = P::GENERATOR / domain.shift();
-            let values = self.dft.extended_there(&matrix, self.parameters.log_blowup, shift)?;
+            let values = self.dft.extended_there(matrix, self.parameters.log_blowup, shift)?;
             matrices.push(Resident { values, width: matrix.width });
         }
-        self.committed(matrices)
+        self.committed(matrices, evaluations)
     }
 
     fn open(
@@ -608,7 +615,7 @@ where
             let (cap, data) = UnivariateStarkPcs::<Challenge<P>, Challenger>::commit_ldes(&self.host, ldes)?;
             return Ok((cap, DevicePcsData(Kind::Host(data))));
         }
-        self.committed(ldes.iter().map(|matrix| self.uploaded(matrix)).collect::<Result<_, _>>()?)
+        self.committed(ldes.iter().map(|matrix| self.uploaded(matrix)).collect::<Result<_, _>>()?, ldes)
     }
 
     /// Reads evaluations from the device: the first rows of the codeword if they are those on `domain`. Otherwise it

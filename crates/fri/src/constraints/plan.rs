@@ -8,7 +8,10 @@ use evariste_backend::{
 use evariste_field::{DeviceField, Mont, Vector, two_adic_root};
 use evariste_hash::Rows;
 
-use super::{Constraints, program::FIRST_CONSTANT};
+use super::{
+    Constraints,
+    program::{FIRST_CONSTANT, INDEX_BITS},
+};
 use crate::{
     error::{Error, Result},
     field::FriField,
@@ -40,6 +43,8 @@ pub struct ConstraintQuotients<F: FriField> {
     queue: Queue,
     vector: Vector<F::BasePrimeField>,
     shared: Arc<Shared<F>>,
+    /// [`SPILLED_WORDS`], or fewer in tests.
+    pub(crate) spilled_words: usize,
 }
 
 /// What plans on all queues share.
@@ -77,9 +82,15 @@ impl<F: FriField> ConstraintProgram<F> {
     pub fn constraints(&self) -> usize {
         self.count
     }
+
+    /// Slots that are not in workgroup memory.
+    #[cfg(test)]
+    pub(crate) fn spilled(&self) -> usize {
+        self.spilled
+    }
 }
 
-/// Words of the slots of a launch that are not in workgroup memory, at most, unless there are few rows.
+/// Words of the slots of a launch that are not in workgroup memory, at most, unless those of one row are more.
 const SPILLED_WORDS: usize = 1 << 26;
 
 /// Columns up to which rows are read as they lie: a thread finds them in what it read before.
@@ -87,9 +98,6 @@ const NARROW: usize = 8;
 
 /// The distance of lists of selectors at least: they start at multiples of 256 bytes, as wgpu binds them.
 const LEAST_PITCH: usize = 64;
-
-/// Rows of a launch at least, unless there are fewer.
-const LEAST_ROWS: usize = 1 << 14;
 
 impl<F: FriField> ConstraintQuotients<F> {
     /// Computes points for traces of up to 2^`log_len` rows on a queue (`&device` is its default one). Kernels are
@@ -108,13 +116,15 @@ impl<F: FriField> ConstraintQuotients<F> {
             ready: Ready::behind(&queue)?,
             field: PhantomData,
         };
-        Ok(Self { vector: Vector::new(&queue), queue, shared: Arc::new(shared) })
+        let (vector, shared) = (Vector::new(&queue), Arc::new(shared));
+        Ok(Self { queue, vector, shared, spilled_words: SPILLED_WORDS })
     }
 
     /// Returns the same plan for work on `queue`.
     #[must_use]
     pub fn on(&self, queue: &Queue) -> Self {
-        Self { queue: queue.clone(), vector: self.vector.on(queue), shared: Arc::clone(&self.shared) }
+        let (queue, vector, shared) = (queue.clone(), self.vector.on(queue), Arc::clone(&self.shared));
+        Self { queue, vector, shared, spilled_words: self.spilled_words }
     }
 
     /// Compiles all kernels side by side, so that no later call does.
@@ -147,12 +157,26 @@ impl<F: FriField> ConstraintQuotients<F> {
     ///
     /// # Errors
     /// - [`Error::NoInput`] without constraints.
-    /// - [`Error::Device`] with `TooLarge` inside if one constraint takes more instructions than the device allows a
-    ///   thread. Also if there is no memory, or if the device fails.
+    /// - [`Error::Device`] with `TooLarge` inside if there are 2^29 columns or more, or as many values in a row, or as
+    ///   many constants and public values. Also if one constraint takes more instructions than the device allows a
+    ///   thread.
+    /// - [`Error::Device`] if there is no memory, or if the device fails.
     pub fn program(&self, constraints: &Constraints<F::BasePrimeField>) -> Result<ConstraintProgram<F>> {
         let device = &self.shared.device;
         if constraints.is_empty() {
             return Err(Error::NoInput);
+        }
+        let inputs = (FIRST_CONSTANT + constraints.constants.len()).saturating_add(constraints.publics());
+        for (what, count) in [
+            ("column of constraints", constraints.columns()),
+            ("value of constraints", constraints.nodes.len()),
+            ("constant or public value of constraints", inputs),
+        ] {
+            // An operand has its index in so many bits.
+            let (expected, actual) = (1u64 << INDEX_BITS, count as u64);
+            if actual >= expected {
+                return Err(DeviceError::TooLarge { what, device: device.info().id, expected, actual }.into());
+            }
         }
         let spec = kernels::constraints::<F>();
         let params = |instructions: usize| ConstraintParams {
@@ -257,13 +281,15 @@ impl<F: FriField> ConstraintQuotients<F> {
         let weights = self.queue.upload_with::<Mont<F>>(&weights, secrecy)?;
         self.shared.ready.wait(&self.queue)?;
         program.ready.wait(&self.queue)?;
+        // Slots of a processor are its threads' own.
+        let spills = program.spilled > 0 && !device.info().is_processor();
         let piece = match program.spilled * F::BasePrimeField::LIMBS {
-            0 => rows,
-            words => (SPILLED_WORDS / words).max(LEAST_ROWS).min(rows),
+            words if spills => (self.spilled_words / words).clamp(1, rows),
+            _ => rows,
         };
         // Neighbouring threads then read neighbours. The CPU goes through rows.
         let is_transposed = columns > NARROW && !device.info().is_processor() && words <= WORDS as u64;
-        let spilled = (piece * program.spilled).max(1);
+        let spilled = if spills { piece * program.spilled } else { 1 };
         let mut spilled = device.alloc_with::<Mont<F::BasePrimeField>>(spilled, secrecy)?;
         let mut chunks = (0..1usize << log_chunks).map(|_| None).collect::<Vec<_>>();
         for block in 0..1usize << log_chunks {

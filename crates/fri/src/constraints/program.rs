@@ -238,6 +238,7 @@ impl<'a, B: DevicePrimeField> Lowering<'a, B> {
             Node::Column { index, next: false } => (ROW, index),
             Node::Column { index, next: true } => (NEXT, index),
             Node::Constant(index) => (INPUT, FIRST_CONSTANT as u32 + index),
+            // Indices are bounded before.
             Node::Public(index) => (INPUT, (FIRST_CONSTANT + self.constraints.constants.len()) as u32 + index),
             Node::Selector(Selector::FirstRow) => (SELECTOR, 0),
             Node::Selector(Selector::LastRow) => (SELECTOR, 1),

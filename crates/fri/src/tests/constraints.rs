@@ -48,9 +48,17 @@ fn check<F: FriField>(shared: u32, [rows, columns]: [usize; 2], log_chunks: usiz
         assert_eq!(program.constraints(), all.len());
         let buffer = device.upload::<Mont<F::BasePrimeField>>(&codeword).unwrap();
         let matrix = Rows::new(&buffer, columns);
-        let found = plan.quotients(&program, &matrix, [rows, log_chunks], &public, alpha, shift).unwrap();
-        let found: Vec<Vec<F>> = found.iter().map(|chunk| chunk.to_vec().unwrap()).collect();
-        assert_eq!(found, expected, "{shared}, {rows} rows, {log_chunks}, {}", device.info().name);
+        // All rows, one and some at a time, if slots are not in workgroup memory: pieces that do not divide them.
+        for words in [usize::MAX, 0, 3 * program.spilled()] {
+            let mut plan = plan.on(&device.default_queue());
+            plan.spilled_words = words;
+            let found = plan.quotients(&program, &matrix, [rows, log_chunks], &public, alpha, shift).unwrap();
+            let found: Vec<Vec<F>> = found.iter().map(|chunk| chunk.to_vec().unwrap()).collect();
+            assert_eq!(found, expected, "{shared}, {rows} rows, {log_chunks}, {words}, {}", device.info().name);
+            if program.spilled() == 0 {
+                break;
+            }
+        }
     }
 }
 
@@ -71,6 +79,15 @@ fn wrong_arguments_are_refused() {
     let (device, all) = (Device::cpu(), constraints::<BabyBear>(1));
     let plan = ConstraintQuotients::<F>::new(&device, 3).unwrap();
     assert_eq!(plan.program(&Constraints::default()).err(), Some(Error::NoInput));
+    let far: [fn(&mut Constraints<BabyBear>) -> Term; 3] =
+        [|all| all.column(1 << 29), |all| all.next(u32::MAX), |all| all.public((1 << 29) - 4)];
+    for far in far {
+        let mut all = Constraints::default();
+        let value = far(&mut all);
+        all.assert_zero(value);
+        let refused = plan.program(&all).err();
+        assert!(matches!(refused, Some(Error::Device(DeviceError::TooLarge { .. }))), "{refused:?}");
+    }
     let program: ConstraintProgram<F> = plan.program(&all).unwrap();
     let buffer = device.zeros::<Mont<BabyBear>>(8 * 6).unwrap();
     let public = [BabyBear::from(1); 2];
@@ -89,6 +106,15 @@ fn wrong_arguments_are_refused() {
     for shift in [BabyBear::from(0), BabyBear::from(1)] {
         assert!(matches!(refused(6, [8, 0], &public, shift), Some(Error::Parameter { .. })));
     }
+}
+
+#[test]
+#[should_panic(expected = "of other constraints")]
+fn values_of_other_constraints_are_refused() {
+    let (mut all, mut other) = (Constraints::<BabyBear>::default(), Constraints::<BabyBear>::default());
+    let [_, value] = [0, 1].map(|i| other.column(i));
+    let own = all.column(0);
+    all.add(own, value);
 }
 
 #[test]

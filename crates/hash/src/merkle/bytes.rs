@@ -131,7 +131,9 @@ impl ByteMerkle {
     pub fn required_bytes(function: HashFunction, arity: Arity, dimensions: &[Dimensions]) -> u64 {
         let serialization = serialization(function, arity);
         let layers = layers(arity, dimensions.iter().map(|matrix| matrix.height));
-        let row_bytes = |rows, columns: &[usize]| function.required_bytes(rows, columns.iter().sum());
+        let row_bytes = |rows, columns: &[usize]| {
+            function.required_bytes(rows, columns.iter().fold(0, |all, columns| all.saturating_add(*columns)))
+        };
         tree_bytes(&layers, 32, dimensions, &|nodes, count| serialization.bytes_of_nodes(nodes, count), &row_bytes)
     }
 

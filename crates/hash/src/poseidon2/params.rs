@@ -75,6 +75,7 @@ pub(super) struct Shape {
     pub(super) alpha: u32,
     pub(super) rate: usize,
     pub(super) digest: usize,
-    /// The diagonal of the partial rounds starts with −2, 1 and 2, as all of Plonky3's over fields of one limb.
+    /// The diagonal of the partial rounds starts with −2, 1 and 2, as Plonky3's over fields of one limb, and the state has
+    /// 24 elements at most.
     pub(super) small_start: bool,
 }

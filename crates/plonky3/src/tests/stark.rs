@@ -13,7 +13,7 @@ use p3_koala_bear::{
     default_koalabear_poseidon2_24,
 };
 use p3_poseidon2_air::{Poseidon2Air, RoundConstants};
-use p3_uni_stark::{Proof, QuotientAir, StarkConfig, VerifierConstraintFolder, prove, verify};
+use p3_uni_stark::{Proof, ProvingError, QuotientAir, StarkConfig, VerifierConstraintFolder, prove, verify};
 
 use super::*;
 use crate::{DeviceAir, ProverError, mmcs::DeviceByteMmcs, pcs::DeviceFriPcs};
@@ -40,8 +40,9 @@ pub(crate) fn fri<M>(log_blowup: usize, max_log_arity: usize, mmcs: M) -> FriPar
     }
 }
 
-/// Defines a function that proves side by side: with Plonky3's types, with transforms and trees of ours, and with the
-/// resident scheme, on every device.
+/// Defines a function that proves side by side: with Plonky3's types, with transforms and trees of ours, with the resident
+/// scheme, and with the constraints on the device as well, on every device. It returns the bytes that the last way reads less
+/// from a device than the one before: evaluations of the trace, if the constraints are computed there.
 macro_rules! side_by_side {
     ($name:ident, $val:ty, $host:ty, $ours:ty, $challenger:ty) => {
         fn $name<A>(
@@ -52,7 +53,8 @@ macro_rules! side_by_side {
             host: &$host,
             ours: &dyn Fn(&Device) -> $ours,
             challenger: $challenger,
-        ) where
+        ) -> Vec<u64>
+        where
             A: QuotientAir<HostConfig<$val, $host, $challenger>>
                 + QuotientAir<AdapterConfig<$val, $ours, $challenger>>
                 + QuotientAir<DeviceConfig<$val, $ours, $challenger>>
@@ -67,8 +69,10 @@ macro_rules! side_by_side {
             let expected = serde_json::to_string(&prove(&host, air, trace.clone(), public).unwrap()).unwrap();
             let mut other = public.to_vec();
             other.iter_mut().for_each(|value| *value += <$val>::ONE);
+            let mut saved = Vec::new();
             for device in devices() {
                 let name = &device.info().name;
+                let down = || device.stats().bytes_down;
                 let mmcs = ours(&device);
                 let dft = DeviceDft::<$val>::new(&device).min_elements(0);
                 let parameters = fri(log_blowup, max_log_arity, ExtensionMmcs::new(mmcs.clone()));
@@ -80,18 +84,22 @@ macro_rules! side_by_side {
 
                 let pcs = DeviceFriPcs::new(mmcs.clone(), fri(log_blowup, max_log_arity, mmcs)).unwrap();
                 let resident = DeviceConfig::new(pcs, challenger.clone());
-                let before = device.stats().launches;
+                let (before, start) = (device.stats().launches, down());
                 let proof = prove(&resident, air, trace.clone(), public).unwrap();
                 assert!(device.stats().launches > before, "nothing ran on {name}");
+                let by_host = down() - start;
                 verify(&resident, air, &proof, public).unwrap();
                 let proof = serde_json::to_string(&proof).unwrap();
                 assert_eq!(proof, expected, "by the resident scheme, {name}");
+                let start = down();
                 let all = crate::prove(&resident, air, trace.clone(), public).unwrap();
+                saved.push(by_host - (down() - start));
                 assert_eq!(serde_json::to_string(&all).unwrap(), expected, "with constraints there, {name}");
                 let proof: Proof<HostConfig<$val, $host, $challenger>> = serde_json::from_str(&proof).unwrap();
                 verify(&host, air, &proof, public).unwrap();
                 assert!(public.is_empty() || verify(&host, air, &proof, &other).is_err());
             }
+            saved
         }
     };
 }
@@ -145,7 +153,8 @@ fn proofs_of_fibonacci_are_plonky3s() {
     // All on the device, with and without caps; then the trace of 512 extended elements stays on the CPU.
     for (min_elements, cap_height) in [(0, 0), (0, 2), (1000, 0)] {
         let ours = |device: &Device| our_mmcs(device, cap_height).min_elements(min_elements);
-        by_poseidon2(&Fibonacci, &trace, &public, [2, 1], &host_mmcs(cap_height), &ours, challenger());
+        let saved = by_poseidon2(&Fibonacci, &trace, &public, [2, 1], &host_mmcs(cap_height), &ours, challenger());
+        assert!(saved.iter().all(|bytes| (*bytes > 0) == (min_elements == 0)), "{saved:?}");
     }
 }
 
@@ -160,7 +169,10 @@ fn proofs_with_proofs_of_work_are_accepted() {
     };
     let mmcs = our_mmcs(&Device::cpu(), 0);
     let pcs = DeviceFriPcs::new(mmcs.clone(), parameters(mmcs)).unwrap();
-    let resident = DeviceConfig::new(pcs, Challenger::new(default_babybear_poseidon2_16()));
+    let resident =
+        DeviceConfig::new(pcs, Challenger::new(default_babybear_poseidon2_16())).with_ood_proof_of_work_bits(2);
+    let own = crate::prove(&resident, &Fibonacci, trace.clone(), &public).unwrap();
+    verify(&resident, &Fibonacci, &own, &public).unwrap();
     let mut proof = prove(&resident, &Fibonacci, trace, &public).unwrap();
     verify(&resident, &Fibonacci, &proof, &public).unwrap();
     assert_ne!(proof.opening_proof.commit_phase_commits, []);
@@ -173,7 +185,9 @@ fn proofs_of_keccak_are_plonky3s() {
     let trace = KeccakAir {}.generate_random_trace_rows::<BabyBear>(2, 0);
     assert_eq!(trace.height(), 64);
     let challenger = Challenger::new(default_babybear_poseidon2_16());
-    by_poseidon2(&KeccakAir {}, &trace, &[], [1, 3], &host_mmcs(1), &|device| our_mmcs(device, 1), challenger);
+    let ours = |device: &Device| our_mmcs(device, 1);
+    let saved = by_poseidon2(&KeccakAir {}, &trace, &[], [1, 3], &host_mmcs(1), &ours, challenger);
+    assert!(saved.iter().all(|bytes| *bytes >= 2 * 64 * 2633 * 4), "{saved:?}");
 }
 
 type Permutation24 = Poseidon2KoalaBear<24>;
@@ -203,7 +217,8 @@ fn proofs_of_poseidon2_are_plonky3s() {
         OurKoalaMmcs::new(device, default_koalabear_poseidon2_24(), parameters, 0).unwrap().min_elements(0)
     };
     let challenger = KoalaChallenger::new(permutation);
-    by_wide_poseidon2(&air, &trace, &[], [1, 2], &KoalaMmcs::new(hash, compression, 0), &ours, challenger);
+    let host = KoalaMmcs::new(hash, compression, 0);
+    assert!(by_wide_poseidon2(&air, &trace, &[], [1, 2], &host, &ours, challenger).iter().all(|bytes| *bytes > 0));
 }
 
 type KeccakMmcs = MerkleTreeMmcs<
@@ -227,7 +242,7 @@ fn proofs_by_a_hash_of_bytes_are_plonky3s() {
         DeviceByteMmcs::new(device, Keccak256Hash, HashFunction::Keccak256, 1).unwrap().min_elements(0)
     };
     let challenger = KeccakChallenger::from_hasher(vec![], Keccak256Hash);
-    by_bytes(&Fibonacci, &trace, &public, [1, 2], &host, &ours, challenger);
+    assert!(by_bytes(&Fibonacci, &trace, &public, [1, 2], &host, &ours, challenger).iter().all(|bytes| *bytes > 0));
 }
 
 /// Rows (x, x^5), and as x the row's number, from a public value to another.
@@ -272,8 +287,61 @@ fn proofs_with_four_chunks_are_plonky3s() {
     for (rows, log_blowup) in [(8, 2), (64, 1)] {
         let (trace, public) = powers(rows);
         let ours = |device: &Device| our_mmcs(device, 0).min_elements(0);
-        by_poseidon2(&Powers, &trace, &public, [log_blowup, 2], &host_mmcs(0), &ours, challenger());
+        let saved = by_poseidon2(&Powers, &trace, &public, [log_blowup, 2], &host_mmcs(0), &ours, challenger());
+        assert!(saved.iter().all(|bytes| (*bytes > 0) == (log_blowup == 2)), "{saved:?}");
     }
+}
+
+/// Rows (x, x²) without regard to each other, with a bound of the degree that is above it.
+struct Squares;
+
+impl<F> BaseAir<F> for Squares {
+    fn width(&self) -> usize {
+        2
+    }
+
+    fn main_next_row_columns(&self) -> Vec<usize> {
+        Vec::new()
+    }
+
+    fn max_constraint_degree(&self) -> Option<usize> {
+        Some(3)
+    }
+}
+
+impl<AB: AirBuilder> Air<AB> for Squares {
+    fn eval(&self, builder: &mut AB) {
+        let main = builder.main();
+        let [x, y] = [0, 1].map(|i| main.current_slice()[i]);
+        builder.assert_eq(x * x, y);
+    }
+}
+
+#[test]
+fn proofs_without_next_rows_are_plonky3s() {
+    let values = (0..16).flat_map(|i| [1, 2].map(|exponent| BabyBear::from_usize(i + 5).exp_u64(exponent))).collect();
+    let (trace, challenger) = (RowMajorMatrix::new(values, 2), Challenger::new(default_babybear_poseidon2_16()));
+    let saved = by_poseidon2(&Squares, &trace, &[], [1, 1], &host_mmcs(0), &|device| our_mmcs(device, 0), challenger);
+    assert!(saved.iter().all(|bytes| *bytes > 0), "{saved:?}");
+}
+
+/// A proof that has begun ends with an error: nothing panics.
+#[test]
+fn constraints_of_another_device_are_refused() {
+    let (trace, public) = fibonacci(16);
+    let air = DeviceAir::new(&Fibonacci).unwrap();
+    let proved = |device: &Device| {
+        let mmcs = our_mmcs(device, 0);
+        let pcs = DeviceFriPcs::new(mmcs.clone(), fri(1, 1, mmcs)).unwrap();
+        let config = DeviceConfig::new(pcs, Challenger::new(default_babybear_poseidon2_16()));
+        crate::prove_with(&config, &Fibonacci, &air, trace.clone(), &public).map(|proof| {
+            verify(&config, &Fibonacci, &proof, &public).unwrap();
+        })
+    };
+    proved(&Device::cpu()).unwrap();
+    let refused = proved(&Device::another_cpu());
+    assert!(matches!(refused, Err(ProvingError::Pcs { phase: "constraints", .. })), "{refused:?}");
+    proved(&Device::cpu()).unwrap();
 }
 
 #[test]
