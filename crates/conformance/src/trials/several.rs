@@ -15,7 +15,9 @@ use evariste::field::{
 use evariste::msm::{MsmConfig, MsmCurve, ShardedMsm};
 use evariste::ntt::{self, Order, ShardedNtt};
 use evariste::sqrt::{self, Decompress, Encoding};
-use evariste::sumcheck::{self as sumcheck, Blake3Transcript, ShardedSumcheck, Statement, SumcheckConfig, Weight};
+use evariste::sumcheck::{
+    self as sumcheck, Blake3Transcript, Challenge, ShardedSumcheck, Statement, SumcheckConfig, Weight,
+};
 
 use crate::{
     area::Area,
@@ -194,20 +196,24 @@ fn failures(device: &Device) -> Outcome {
     let num_vars = 5;
     let gate = Expression::column(0) * Expression::column(0);
     let statement = Statement::<BabyBear4>::new(num_vars, &gate)?;
-    let prover = ShardedSumcheck::<BabyBear4, BabyBear>::new(&devices, &gate)?;
     let host = random::<BabyBear>(1 << num_vars, 3);
     let distribution = ShardedSumcheck::<BabyBear4, BabyBear>::distribution(&statement);
     let table = Sharded::upload(&devices, &host, distribution)?;
     let claim = BabyBear4::from_base_prime_field(host.iter().map(Field::square).sum());
-    let prove = || prover.prove(&statement, &[&table], claim, &mut Blake3Transcript::new(b"failures"));
-    let proof = prove()?.proof;
-    for after in 0..4 {
-        broken.fail_launch_after(after);
-        let error = expect_error("a proof on a broken device", prove())?;
-        let is_told =
-            matches!(&error, sumcheck::Error::Device(Error::Driver { reason, .. }) if reason == "told to fail");
-        expect_equal(&format!("{error}"), &is_told, &true)?;
-        expect_equal("the proof after that", &prove()?.proof, &proof)?;
+    // A round, and the table that the first device goes on with; or all rounds.
+    for (challenge, launches) in [(Challenge::Device, 2), (Challenge::Host, 4)] {
+        let config = SumcheckConfig::default().challenge(challenge);
+        let prover = ShardedSumcheck::<BabyBear4, BabyBear>::with_config(&devices, &gate, config)?;
+        let prove = || prover.prove(&statement, &[&table], claim, &mut Blake3Transcript::new(b"failures"));
+        let proof = prove()?.proof;
+        for after in 0..launches {
+            broken.fail_launch_after(after);
+            let error = expect_error("a proof on a broken device", prove())?;
+            let is_told =
+                matches!(&error, sumcheck::Error::Device(Error::Driver { reason, .. }) if reason == "told to fail");
+            expect_equal(&format!("{error}"), &is_told, &true)?;
+            expect_equal("the proof after that", &prove()?.proof, &proof)?;
+        }
     }
     let ntt = ShardedNtt::<BabyBear>::new(&devices, 6)?;
     let host = random::<BabyBear>(1 << 6, 4);
