@@ -7,11 +7,11 @@ use evariste_field::DevicePrimeField;
 mod cpu;
 mod plan;
 mod program;
+mod spec;
 
-pub(crate) use cpu::CpuRows;
 pub use plan::{ConstraintProgram, ConstraintQuotients};
 #[cfg(test)]
-pub(crate) use program::Program;
+pub(crate) use {program::Program, spec::constraint_slots};
 
 /// A value that constraints are made of, by the [`Constraints`] that it comes from. Others would take it for a value of
 /// their own with the same number.

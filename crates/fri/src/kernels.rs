@@ -2,7 +2,7 @@
 
 use ark_ff::{AdditiveGroup, Field};
 use evariste_backend::{
-    author::{Binding, BindingType, CpuArg, KernelSpec, Language, Wiped, loop_iterations},
+    author::{Binding, CpuArg, KernelSpec, Language, Wiped, loop_iterations},
     parallel, params,
 };
 use evariste_field::{
@@ -10,7 +10,7 @@ use evariste_field::{
     source::{self, binding_type, iterations},
 };
 
-use crate::{constraints::CpuRows, field::FriField, points::HALVES, text};
+use crate::{field::FriField, points::HALVES, text};
 
 /// Threads of a workgroup: a fold by 16 over an extension of degree 4 keeps 64 words in registers.
 pub(crate) const THREADS: u32 = 128;
@@ -94,7 +94,7 @@ params! {
 }
 
 /// Elements of the prime field of `F`.
-type Base<F> = <F as Field>::BasePrimeField;
+pub(crate) type Base<F> = <F as Field>::BasePrimeField;
 
 /// Writes each element of `out`, by its number.
 fn fill<F: DeviceField>(out: &mut [u32], len: u32, element: &(dyn Fn(usize, F) -> F + Sync)) {
@@ -119,9 +119,9 @@ fn point<B: DeviceField>(points: &[u32], j: usize, low_bits: u32) -> B {
 const BASE: [&str; 5] = ["points", "matrix", "inputs", "selectors", "spilled"];
 
 /// The binding of instructions.
-const CODE: &str = "code";
+pub(crate) const CODE: &str = "code";
 
-fn declare<F: FriField>(
+pub(crate) fn declare<F: FriField>(
     spec: KernelSpec,
     bindings: Vec<Binding>,
     define: String,
@@ -309,49 +309,6 @@ pub(crate) fn quotients<F: FriField>() -> KernelSpec {
     let mul = iterations::mul::<F>();
     declare::<F>(spec, bindings.to_vec(), String::new(), String::new(), sources)
         .iterations(move |_: &QuotientParams| 2 * mul)
-}
-
-/// Slots of a thread in workgroup memory: 16 KiB of a workgroup, which every device has.
-pub(crate) const fn constraint_slots<F: FriField>() -> u32 {
-    let slots = (16 << 10) / (source::tile_bytes::<Base<F>>(1) * THREADS);
-    if slots == 0 { 1 } else { slots }
-}
-
-/// `fri_constraints`.
-pub(crate) fn constraints<F: FriField>() -> KernelSpec {
-    let (word, base) = (binding_type::<F>(), binding_type::<Base<F>>());
-    let bindings = [
-        Binding::read(CODE, BindingType::Vec4),
-        Binding::read("inputs", base),
-        Binding::read("weights", word),
-        Binding::read("selectors", base),
-        Binding::read("matrix", base),
-        Binding::write("spilled", base),
-        Binding::write("out", word),
-    ];
-    let body = |params: &ConstraintParams, [code, inputs, weights, selectors, matrix, _, out]: &mut [CpuArg<'_>; 7]| {
-        let rows = CpuRows {
-            params,
-            code: code.read(),
-            inputs: inputs.read(),
-            weights: weights.read(),
-            selectors: selectors.read(),
-            matrix: matrix.read(),
-            slots: (constraint_slots::<F>() + params.spilled) as usize,
-        };
-        rows.run::<F>(out.write());
-    };
-    let slots = constraint_slots::<F>();
-    let spec = KernelSpec::new("fri_constraints", source::label::<F>(), bindings, body, |_| String::new());
-    let more = format!("var<workgroup> slots: array<Point, {}>;\n", slots * THREADS);
-    let sources = [evariste_cuda::fri::CONSTRAINTS, evariste_shaders::fri::CONSTRAINTS];
-    let mul = iterations::mul::<Base<F>>();
-    // Two selectors as operands, their product, and the weight's.
-    let turn = loop_iterations(2, 0) + mul * (3 + F::extension_degree());
-    declare::<F>(spec, bindings.to_vec(), String::new(), more, sources)
-        .constants(&[("SLOTS", slots)])
-        .shared_bytes(source::tile_bytes::<Base<F>>(slots * THREADS))
-        .iterations(move |params: &ConstraintParams| loop_iterations(params.instructions.into(), turn) + mul * 8)
 }
 
 /// Workgroups of one thread an element.

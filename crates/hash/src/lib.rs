@@ -5,6 +5,7 @@ mod bytes;
 mod dimensions;
 mod duplex;
 mod error;
+mod layers;
 mod merkle;
 mod parameters;
 mod poseidon;
@@ -18,12 +19,12 @@ pub use bytes::{ByteHash, function::HashFunction};
 pub use dimensions::Dimensions;
 pub use duplex::DuplexSponge;
 pub use error::{Error, Result};
+pub use layers::Arity;
 #[doc(hidden)]
-pub use merkle::layers::{Layer, cap_place, layers, siblings};
+pub use layers::{Layer, cap_place, layers, siblings};
 pub use merkle::{
     Merkle, MerkleTree,
     bytes::{ByteMerkle, ByteRows, verify_bytes},
-    layers::Arity,
     verifier::{Opening, cap_len, verify},
 };
 pub use parameters::Poseidon2Parameters;

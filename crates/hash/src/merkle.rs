@@ -4,19 +4,16 @@ use evariste_backend::{Buffer, Element, Queue, Secrecy, View, ViewMut, author::K
 use evariste_field::{DevicePrimeField, Mont};
 use evariste_primitives::GatherScatter;
 
-use self::{
-    layers::{Layer, cap_place, layers, siblings},
-    verifier::Opening,
-};
+use self::verifier::Opening;
 use crate::{
     dimensions::Dimensions,
     error::{Error, Result},
+    layers::{Layer, cap_place, layers, siblings},
     poseidon2::{Poseidon2, Rows, elements_of},
     tree_hash::{TreeHash, TreeParameters, Wanted},
 };
 
 pub(crate) mod bytes;
-pub(crate) mod layers;
 pub(crate) mod verifier;
 
 /// Merkle trees over the rows of matrices, hashed with Poseidon2 or, by [`SerializingHash`](crate::SerializingHash), with a

@@ -2,7 +2,7 @@ use evariste_field::DevicePrimeField;
 
 use crate::{
     error::{Error, Result},
-    merkle::layers::Arity,
+    layers::Arity,
 };
 
 /// The parameters of a Poseidon2 permutation, and of the sponge and the compression over it.

@@ -7,7 +7,7 @@ use evariste_backend::{
 use evariste_field::{DevicePrimeField, Mont};
 
 use self::params::{CompressParams, GrindParams, HashParams, PermuteParams, Shape, THREADS, flags};
-use crate::{error::Result, merkle::layers::Arity, parameters::Poseidon2Parameters};
+use crate::{error::Result, layers::Arity, parameters::Poseidon2Parameters};
 
 mod cpu;
 mod grind;

@@ -14,7 +14,7 @@ use evariste_field::{
 use crate::{
     bytes::{ByteHash, function::HashFunction, places},
     error::Result,
-    merkle::layers::Arity,
+    layers::Arity,
     poseidon2::Rows,
     tree_hash::{Opened, TreeHash, TreeParameters, Wanted, gather, sealed::Sealed},
 };

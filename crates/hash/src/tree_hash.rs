@@ -8,7 +8,7 @@ use evariste_primitives::{GatherScatter, MAX_LEN};
 
 use crate::{
     error::Result,
-    merkle::layers::Arity,
+    layers::Arity,
     parameters::Poseidon2Parameters,
     poseidon2::{Poseidon2, Rows},
     reference,

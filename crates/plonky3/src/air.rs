@@ -10,7 +10,7 @@ use p3_air::{
 };
 
 use crate::{
-    pcs::ProverError,
+    error::ProverError,
     value::{DeviceValue, to_device},
 };
 

@@ -2,6 +2,7 @@
 
 mod air;
 mod dft;
+mod error;
 mod mmcs;
 mod pcs;
 mod prover;
@@ -9,8 +10,9 @@ mod value;
 
 pub use air::DeviceAir;
 pub use dft::DeviceDft;
+pub use error::ProverError;
 pub use mmcs::{DeviceByteMmcs, DeviceMmcs, DeviceTreeMmcs, DeviceTrees, Digests, Error, HostMmcs, ProverData};
-pub use pcs::{DeviceFriPcs, DevicePcsData, ProverError};
+pub use pcs::{DeviceFriPcs, DevicePcsData};
 pub use prover::{prove, prove_with};
 pub use value::{DeviceValue, Values};
 

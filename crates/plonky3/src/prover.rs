@@ -11,8 +11,9 @@ use tracing::{debug_span, info_span};
 
 use crate::{
     air::DeviceAir,
+    error::ProverError,
     mmcs::DeviceTrees,
-    pcs::{DeviceFriPcs, DevicePcsData, ProverError},
+    pcs::{DeviceFriPcs, DevicePcsData},
     value::{Challenge, DeviceValue},
 };
 

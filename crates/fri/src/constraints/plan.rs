@@ -11,6 +11,7 @@ use evariste_hash::Rows;
 use super::{
     Constraints,
     program::{FIRST_CONSTANT, INDEX_BITS},
+    spec,
 };
 use crate::{
     error::{Error, Result},
@@ -149,7 +150,7 @@ impl<F: FriField> ConstraintQuotients<F> {
     pub fn kernels() -> Vec<KernelSpec> {
         let names = ["batch_inverse", "transpose_tiles"];
         let others = Vector::<F::BasePrimeField>::kernels().into_iter().filter(|spec| names.contains(&spec.name));
-        others.chain([kernels::denominators::<F::BasePrimeField>(), kernels::constraints::<F>()]).collect()
+        others.chain([kernels::denominators::<F::BasePrimeField>(), spec::spec::<F>()]).collect()
     }
 
     /// Makes instructions of constraints and copies them to the device. A program serves any number of quotients, for
@@ -178,20 +179,20 @@ impl<F: FriField> ConstraintQuotients<F> {
                 return Err(DeviceError::TooLarge { what, device: device.info().id, expected, actual }.into());
             }
         }
-        let spec = kernels::constraints::<F>();
+        let kernel = spec::spec::<F>();
         let params = |instructions: usize| ConstraintParams {
             instructions: u32::try_from(instructions).unwrap_or(u32::MAX),
             ..ConstraintParams::default()
         };
         let mut most = 1usize << 24;
-        while most > 1 && spec.expect_fits(device, &params(most)).is_err() {
+        while most > 1 && kernel.expect_fits(device, &params(most)).is_err() {
             most /= 2;
         }
-        let slots = kernels::constraint_slots::<F>() as usize;
+        let slots = spec::constraint_slots::<F>() as usize;
         let program = constraints.program(slots, most);
         let mut launches: Vec<std::ops::Range<usize>> = Vec::new();
         for part in program.parts {
-            spec.expect_fits(device, &params(part.len()))?;
+            kernel.expect_fits(device, &params(part.len()))?;
             match launches.last_mut() {
                 Some(launch) if part.end - launch.start <= most => launch.end = part.end,
                 _ => launches.push(part),
@@ -428,7 +429,7 @@ impl<F: FriField> ConstraintQuotients<F> {
     }
 
     fn constraints_kernel(&self) -> Result<&Kernel<ConstraintParams>> {
-        Ok(self.shared.constraints.get(&self.shared.device, kernels::constraints::<F>)?)
+        Ok(self.shared.constraints.get(&self.shared.device, spec::spec::<F>)?)
     }
 }
 

@@ -3,8 +3,7 @@
 use super::*;
 use crate::{
     ConstraintQuotients, Constraints, Selector, Term,
-    constraints::{ConstraintProgram, Program},
-    kernels::constraint_slots,
+    constraints::{ConstraintProgram, Program, constraint_slots},
 };
 
 /// Constraints with all that they may have. Of `shared` products, all later ones need each, so that as many are kept.

@@ -6,15 +6,14 @@ use evariste_backend::{Queue, Secrecy, View, ViewMut, author::KernelSpec};
 use evariste_primitives::GatherScatter;
 
 use super::{
-    MerkleTree, Plan, dimensions_of, expect_indices,
-    layers::{Arity, cap_place, layers, siblings},
-    tree_bytes,
+    MerkleTree, Plan, dimensions_of, expect_indices, tree_bytes,
     verifier::{HostHash, Opening},
 };
 use crate::{
     bytes::{ByteHash, function::HashFunction},
     dimensions::Dimensions,
     error::{Error, Result},
+    layers::{Arity, cap_place, layers, siblings},
     serialization::{Form, Serialization, SerializingHash},
     tree_hash::gather,
 };

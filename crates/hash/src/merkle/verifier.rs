@@ -6,10 +6,8 @@ use evariste_field::DevicePrimeField;
 use crate::{
     dimensions::Dimensions,
     error::{Error, Result},
-    merkle::{
-        layers::{Arity, cap_place, layers},
-        layers_of,
-    },
+    layers::{Arity, cap_place, layers},
+    merkle::layers_of,
     tree_hash::TreeParameters,
 };
 

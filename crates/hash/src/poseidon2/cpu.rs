@@ -12,7 +12,7 @@ use evariste_field::{
 };
 
 use super::params::{CompressParams, GrindParams, HashParams, PermuteParams, Shape, flags};
-use crate::{merkle::layers::Arity, parameters::Poseidon2Parameters, reference};
+use crate::{layers::Arity, parameters::Poseidon2Parameters, reference};
 
 /// States that a thread takes at a time.
 const GRAIN: usize = 64;

@@ -2,7 +2,7 @@
 
 use evariste_field::DevicePrimeField;
 
-use crate::{merkle::layers::Arity, parameters::Poseidon2Parameters};
+use crate::{layers::Arity, parameters::Poseidon2Parameters};
 
 /// One width of a field.
 pub(super) struct Published {

@@ -15,9 +15,9 @@ use super::*;
 use crate::{
     dimensions::Dimensions,
     error::Error,
+    layers::Arity,
     merkle::{
         Merkle,
-        layers::Arity,
         verifier::{Opening, verify},
     },
 };

@@ -9,10 +9,9 @@ use p3_symmetric::CompressionFunctionFromHasher;
 use super::*;
 use crate::{
     dimensions::Dimensions,
+    layers::{Arity, cap_place},
     merkle::{
-        Merkle,
-        layers::{Arity, cap_place},
-        layers_of,
+        Merkle, layers_of,
         verifier::{Opening, cap_len, verify},
     },
 };

@@ -11,7 +11,7 @@ use super::{
     stark::{Challenge, Challenger, HostPcs, fri},
     *,
 };
-use crate::pcs::{DeviceFriPcs, ProverError};
+use crate::{error::ProverError, pcs::DeviceFriPcs};
 
 type Plonky3 = HostPcs<BabyBear, Radix2DitParallel<BabyBear>, HostMmcs>;
 type Ours = DeviceFriPcs<BabyBear, OurMmcs>;
