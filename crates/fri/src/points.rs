@@ -109,6 +109,11 @@ pub(crate) fn coefficients<F: FriField>(values: Vec<F>, unshift: F::BasePrimeFie
     halves(values, &inverses, unshift)
 }
 
+/// Returns `i` with its lowest `bits` bits in reverse order.
+pub(crate) fn reverse(i: usize, bits: u32) -> usize {
+    (0..bits).fold(0, |reversed, bit| reversed << 1 | i >> bit & 1)
+}
+
 #[cfg(test)]
 mod tests {
     use ark_ff::UniformRand;

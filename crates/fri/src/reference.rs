@@ -3,7 +3,7 @@
 use ark_ff::{AdditiveGroup, Field};
 use evariste_field::{DevicePrimeField, two_adic_root};
 
-use crate::{constraints::Constraints, field::FriField};
+use crate::{constraints::Constraints, field::FriField, points::reverse};
 
 /// Returns the points `shift`·w^i of the coset of 2^`log_len` elements in bit-reversed order.
 ///
@@ -107,9 +107,4 @@ pub fn constraint_quotients<F: FriField>(
         sum / F::from_base_prime_field(vanishing)
     };
     (0..1 << log_chunks).map(|chunk| (0..rows).map(|row| value(chunk + (row << log_chunks))).collect()).collect()
-}
-
-/// Returns `i` with its lowest `bits` bits in reverse order.
-pub(crate) fn reverse(i: usize, bits: u32) -> usize {
-    (0..bits).fold(0, |reversed, bit| reversed << 1 | i >> bit & 1)
 }

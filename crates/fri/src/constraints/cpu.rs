@@ -7,7 +7,7 @@ use super::program::{INDEX_BITS, INPUT, MUL, NEXT, ROW, SLOT, SUB, WEIGH};
 use crate::{
     field::FriField,
     kernels::{ConstraintParams, at},
-    reference::reverse,
+    points::reverse,
 };
 
 /// Rows that a CPU thread takes at a time: so many values of some slots stay in its cache.

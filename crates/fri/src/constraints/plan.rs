@@ -18,8 +18,7 @@ use crate::{
     field::FriField,
     fold::inverse_of,
     kernels::{self, ConstraintParams, DenominatorParams, WORDS, groups},
-    points::Points,
-    reference::reverse,
+    points::{Points, reverse},
 };
 
 /// Quotients of constraints by the polynomial that vanishes on the rows of a trace: what a STARK commits to after its
