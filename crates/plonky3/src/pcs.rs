@@ -220,6 +220,39 @@ impl<P: DeviceValue + BinomiallyExtendable<4>, M: DeviceTrees<P>> DeviceFriPcs<P
         self.committed(matrices, ())
     }
 
+    /// Evaluations of a matrix on a domain, as
+    /// [`get_evaluations_on_domain`](UnivariateStarkPcs::get_evaluations_on_domain) tells.
+    pub(crate) fn evaluations<'a, Challenger>(
+        &self,
+        data: &'a DevicePcsData<P, M>,
+        idx: usize,
+        domain: TwoAdicMultiplicativeCoset<P>,
+    ) -> Result<BitReversedMatrixView<RowMajorMatrixCow<'a, P>>, ProverError>
+    where
+        Challenger: FieldChallenger<P> + CanObserve<M::Commitment> + GrindingChallenger<Witness = P>,
+    {
+        let matrix = match &data.0 {
+            Kind::Host(data) => {
+                let host = &self.host;
+                return Ok(UnivariateStarkPcs::<Challenge<P>, Challenger>::get_evaluations_on_domain(
+                    host, data, idx, domain,
+                ));
+            }
+            Kind::Device { matrices, .. } => &matrices[idx],
+        };
+        let (width, height) = (matrix.width, matrix.height());
+        let values = if domain.shift() == P::GENERATOR && height >= domain.size() {
+            self.read(matrix, domain.size())?.values
+        } else {
+            let rows =
+                self.read(matrix, height >> self.parameters.log_blowup)?.bit_reverse_rows().to_row_major_matrix();
+            let mut coefficients = self.dft.coset_idft_batch(rows, P::GENERATOR);
+            coefficients.values.resize(domain.size() * width, P::ZERO);
+            self.dft.coset_dft_batch(coefficients, domain.shift()).bit_reverse_rows().to_row_major_matrix().values
+        };
+        Ok(RowMajorMatrixCow::new(Cow::Owned(values), width).bit_reverse_rows())
+    }
+
     fn uploaded(&self, matrix: &RowMajorMatrix<P>) -> Result<Resident<P>, ProverError> {
         let values = self.queue().device().upload::<Values<P>>(&matrix.values)?;
         Ok(Resident { values, width: matrix.width })
@@ -577,29 +610,10 @@ where
         idx: usize,
         domain: Self::Domain,
     ) -> Self::EvaluationsOnDomain<'a> {
-        let matrix = match &prover_data.0 {
-            Kind::Host(data) => {
-                let host = &self.host;
-                return UnivariateStarkPcs::<Challenge<P>, Challenger>::get_evaluations_on_domain(
-                    host, data, idx, domain,
-                );
-            }
-            Kind::Device { matrices, .. } => &matrices[idx],
-        };
-        let (width, height) = (matrix.width, matrix.height());
-        let read = |rows: usize| match self.read(matrix, rows) {
-            Ok(rows) => rows,
+        match self.evaluations::<Challenger>(prover_data, idx, domain) {
+            Ok(evaluations) => evaluations,
             Err(error) => panic!("the evaluations cannot be read: {error}"),
-        };
-        let values = if domain.shift() == P::GENERATOR && height >= domain.size() {
-            read(domain.size()).values
-        } else {
-            let rows = read(height >> self.parameters.log_blowup).bit_reverse_rows().to_row_major_matrix();
-            let mut coefficients = self.dft.coset_idft_batch(rows, P::GENERATOR);
-            coefficients.values.resize(domain.size() * width, P::ZERO);
-            self.dft.coset_dft_batch(coefficients, domain.shift()).bit_reverse_rows().to_row_major_matrix().values
-        };
-        RowMajorMatrixCow::new(Cow::Owned(values), width).bit_reverse_rows()
+        }
     }
 
     fn build_periodic_lde_table(

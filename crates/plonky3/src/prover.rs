@@ -98,33 +98,28 @@ where
         .in_scope(|| pcs.constraint_quotients(constraints, &trace_data, quotient_domain, public_values, alpha))
         .inspect_err(|_| transcript.abort())
         .map_err(in_phase("constraints"))?;
-    let host_quotients = || -> RowMajorMatrix<P> {
-        let evaluations = UnivariateStarkPcs::<Challenge<P>, Config::Challenger>::get_evaluations_on_domain(
-            pcs,
-            &trace_data,
-            0,
-            quotient_domain,
-        );
-        let layout = constraints.layout();
-        let values = quotient_values::<Config, A, _>(
-            pcs,
-            air,
-            public_values,
-            layout,
-            domain,
-            quotient_domain,
-            &evaluations,
-            None,
-            alpha,
-        );
-        RowMajorMatrix::new_col(values).flatten_to_base()
-    };
     let committed = match on_device {
         Some(chunks) => {
             info_span!("commit to quotient poly chunks").in_scope(|| pcs.commit_chunks(quotient_domain, chunks))
         }
         None => {
-            let quotients = host_quotients();
+            let evaluations = pcs
+                .evaluations::<Config::Challenger>(&trace_data, 0, quotient_domain)
+                .inspect_err(|_| transcript.abort())
+                .map_err(in_phase("constraints"))?;
+            let layout = constraints.layout();
+            let values = quotient_values::<Config, A, _>(
+                pcs,
+                air,
+                public_values,
+                layout,
+                domain,
+                quotient_domain,
+                &evaluations,
+                None,
+                alpha,
+            );
+            let quotients = RowMajorMatrix::new_col(values).flatten_to_base();
             info_span!("commit to quotient poly chunks").in_scope(|| {
                 UnivariateStarkPcs::<Challenge<P>, Config::Challenger>::commit_quotient(
                     pcs,
