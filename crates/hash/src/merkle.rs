@@ -298,7 +298,7 @@ fn tree_bytes(
         let injected = if i == 0 { 0 } else { pairs };
         nodes.saturating_add(injected).saturating_add(row_bytes(layer.nodes, &columns))
     });
-    let digests = layers.last().map_or(0, |root| root.start + 1) as u64;
+    let digests = layers.last().map_or(0, |root| root.start.saturating_add(1)) as u64;
     digests.saturating_mul(digest).saturating_add(scratch.max().unwrap_or(0))
 }
 

@@ -87,7 +87,7 @@ impl Serialization {
     pub(crate) fn bytes_of_nodes(&self, nodes: usize, count: usize) -> u64 {
         let all = self.arity.children();
         let spread = if count < all { (GROUPS.min(nodes) * all * 32) as u64 } else { 0 };
-        spread + self.function.required_bytes(nodes, all * 32)
+        spread.saturating_add(self.function.required_bytes(nodes, all * 32))
     }
 
     /// Returns the bytes of elements, one after the other.
@@ -362,8 +362,8 @@ impl<F: DevicePrimeField> TreeParameters<F> for Serialization {
         let all = columns.iter().fold(0usize, |all, columns| all.saturating_add(*columns));
         let (bytes, at_once) = (all.saturating_mul(Mont::<F>::BYTES), rows_at_once::<F>(all).min(rows));
         let is_kept = columns.len() > 1 || self.form == Form::Canonical;
-        let kept = if is_kept { (at_once * bytes) as u64 } else { 0 };
-        kept + self.function.required_bytes(rows, bytes)
+        let kept = if is_kept { at_once.saturating_mul(bytes) as u64 } else { 0 };
+        kept.saturating_add(self.function.required_bytes(rows, bytes))
     }
 
     fn group_bytes(&self, nodes: usize, count: usize) -> u64 {
@@ -409,7 +409,7 @@ fn spread_spec() -> KernelSpec {
 
 /// How many rows of so many elements are serialised at a time.
 fn rows_at_once<F: DevicePrimeField>(columns: usize) -> usize {
-    (KEPT_BYTES / (columns * Mont::<F>::BYTES).max(1)).max(1)
+    (KEPT_BYTES / columns.saturating_mul(Mont::<F>::BYTES).max(1)).max(1)
 }
 
 /// The kernel `serialize`.

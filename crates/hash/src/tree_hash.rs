@@ -185,7 +185,8 @@ impl<F: DevicePrimeField> TreeParameters<F> for Poseidon2Parameters<F> {
         if self.is_truncated() || zeros == 0 {
             return 0;
         }
-        (nodes as u64).saturating_mul((zeros * Mont::<F>::BYTES) as u64) + Poseidon2::scratch_bytes(self, nodes, 2)
+        let zeros = (nodes as u64).saturating_mul((zeros * Mont::<F>::BYTES) as u64);
+        zeros.saturating_add(Poseidon2::scratch_bytes(self, nodes, 2))
     }
 
     fn tree_kernels(&self) -> Vec<KernelSpec> {

@@ -23,7 +23,10 @@ pub(super) fn required_bytes(messages: usize, bytes: usize) -> u64 {
     let at_once = messages.min(Most::USUAL.messages) as u64;
     // A table of all chunks, and two layers.
     let kept = at_once.saturating_mul(chunks as u64).min(Most::USUAL.leaves.max(chunks) as u64);
-    if chunks > 1 { 16 * at_once.min(kept) + kept.saturating_mul(16 + 8 + 32 + 32) } else { 16 * at_once }
+    match chunks {
+        1 => 16 * at_once,
+        _ => kept.saturating_mul(16 + 8 + 32 + 32).saturating_add(16 * at_once.min(kept)),
+    }
 }
 
 impl ByteHash {

@@ -2,9 +2,11 @@
 
 use evariste_backend::{Device, Error as DeviceError};
 use evariste_emulator::Arithmetic;
+use evariste_field::small::BabyBear;
 use p3_symmetric::{CryptographicHasher, PseudoCompressionFunction};
 
 use super::*;
+use crate::{merkle::Merkle, parameters::Poseidon2Parameters, serialization::Serialization};
 
 /// The CPU, and CUDA sources on the host, as far as there is a compiler. Trials run on GPUs and their emulation.
 fn devices() -> Vec<Device> {
@@ -105,5 +107,22 @@ fn misuse_is_refused() {
         let there = other.upload::<u8>(&bytes(24)).unwrap();
         let error = merkle.commit(&[ByteRows::new(&there, 3)]).unwrap_err();
         assert!(matches!(error, Error::Device(DeviceError::WrongDevice { .. })), "{error}");
+    }
+}
+
+/// Sizes that no device has are told, and overflow nothing.
+#[test]
+fn required_bytes_of_absurd_matrices_are_many() {
+    let absurd = [Dimensions { height: 1 << 63, columns: usize::MAX }, Dimensions { height: 1 << 62, columns: 3 }];
+    for arity in [Arity::Two, Arity::Four] {
+        for function in [HashFunction::Keccak256, HashFunction::Blake3] {
+            assert!(ByteMerkle::required_bytes(function, arity, &absurd) >= 1 << 63, "{function:?}, {arity:?}");
+            let serialization = Serialization::plonky3::<BabyBear>(function).with_arity(arity);
+            assert!(Merkle::<BabyBear>::required_bytes(&serialization, &absurd) >= 1 << 63, "{function:?}, {arity:?}");
+        }
+        for width in [16, 24] {
+            let parameters = Poseidon2Parameters::<BabyBear>::plonky3(width).unwrap().with_arity(arity);
+            assert!(Merkle::<BabyBear>::required_bytes(&parameters, &absurd) >= 1 << 63, "{width}, {arity:?}");
+        }
     }
 }
