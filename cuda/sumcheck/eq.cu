@@ -1,6 +1,6 @@
 // Tables of eq for groups of coordinates of a point, for every number of them from none on: eq[at + 2^j + y] is that of the j
 // first ones of the group that starts at coordinate `from`, or where `last` is set, of the j last ones. Group 0 has `low`
-// coordinates and starts at 0, group 1 has the others.
+// coordinates and starts at 0, group 1 has the others. Entries of group 1 are scaled by what stands behind the point.
 // Grid: one thread an entry, which has up to as many factors as its group.
 
 extern "C" __global__ void sumcheck_eq(const Params params, BUFFERS(F, F)) {
@@ -10,7 +10,7 @@ extern "C" __global__ void sumcheck_eq(const Params params, BUFFERS(F, F)) {
     if (i >= first + (2u << high)) return;
     bool second = i >= first;
     uint32_t entry = second ? i - first : i, from = second ? params.low : 0, group = second ? high : params.low;
-    F product = f_one();
+    F product = second ? f_load(point + params.variables) : f_one();
     if (entry > 1) {
         uint32_t bits = 0;
         while (entry >> (bits + 1)) bits++;

@@ -1,6 +1,7 @@
 // Tables of eq for groups of coordinates of a point, for every number of them from none on: eq[at + 2^j + y] is that of the j
 // first ones of the group that starts at coordinate `from`, or where `last` is set, of the j last ones. Group 0 has `low`
-// coordinates and starts at 0, group 1 has the others. One thread an entry.
+// coordinates and starts at 0, group 1 has the others. Entries of group 1 are scaled by what stands behind the point. One
+// thread an entry.
 
 @compute @workgroup_size(THREADS)
 fn sumcheck_eq(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
@@ -15,6 +16,9 @@ fn sumcheck_eq(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups)
     let entry = select(i, i - first, second);
     var start = select(0u, params.low, second);
     var product = f_one();
+    if (second) {
+        product = point_load(params.variables);
+    }
     if (entry > 1u) {
         let bits = firstLeadingBit(entry);
         if (params.last != 0u) {

@@ -22,6 +22,7 @@ use crate::{
     transcript::{Transcript, bytes_of},
 };
 
+mod drawn;
 mod kernels;
 mod messages;
 mod run;
@@ -40,11 +41,11 @@ const LEAST_LOG_CHUNK: u32 = 6;
 
 /// How rounds get the weight, if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Weighted {
+enum Weighted<E> {
     /// As one more table.
     ByTable,
-    /// As its factors for two groups of variables.
-    ByFactors,
+    /// As its factors for two groups of variables, times a constant.
+    ByFactors(E),
 }
 
 /// A proof, and the claim about the rest that it leads to.
@@ -223,7 +224,8 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
                 return Err(Error::length(what, expected, 0));
             }
         };
-        let mut run = self.start(statement, TablePlace::Given(tables), point, Weighted::ByFactors, Challenge::Host)?;
+        let mut run =
+            self.start(statement, TablePlace::Given(tables), point, Weighted::ByFactors(E::ONE), Challenge::Host)?;
         run.sum(point)
     }
 
@@ -281,15 +283,15 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         statement: &'p Statement<E>,
         place: TablePlace<'a, E, T>,
         point: Option<&[E]>,
-        weighted: Weighted,
+        weighted: Weighted<E>,
         challenge: Challenge,
     ) -> Result<ProofRun<'a, 'p, E, T>> {
         let secrecy = place.secrecy();
         let mut expression = self.expression.clone();
         let mut columns = statement.tables();
-        let split = match point {
-            Some(point) if weighted == Weighted::ByFactors => {
-                Some(self.mle.split_eq(point, statement.binding_order(), secrecy)?)
+        let split = match (point, weighted) {
+            (Some(point), Weighted::ByFactors(scale)) => {
+                Some(self.mle.split_eq(point, scale, statement.binding_order(), secrecy)?)
             }
             _ => None,
         };
@@ -359,7 +361,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         let strategy = if by_table && !table { Strategy::SplitEq } else { self.config.strategy };
         let drawn =
             self.may_draw(statement) && !by_table && rounds == statement.num_vars() && transcript.blake3().is_some();
-        let weighted = if table { Weighted::ByTable } else { Weighted::ByFactors };
+        let weighted = if table { Weighted::ByTable } else { Weighted::ByFactors(E::ONE) };
         let challenge = if drawn { Challenge::Device } else { Challenge::Host };
         let mut run = self.start(statement, place, point.as_deref(), weighted, challenge)?;
         if self.config.check && run.sum(if table { None } else { point.as_deref() })? != claim {
@@ -368,7 +370,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         let (num_vars, order, degree) = (statement.num_vars(), statement.binding_order(), statement.degree() as u64);
         let zero_check = self.is_zero_at_first(statement);
         if let Some(state) = transcript.blake3().filter(|_| drawn).map(|transcript| transcript.words()) {
-            let (messages, values) = run.draw(claim, state, point.as_deref(), zero_check)?;
+            let (messages, values) = run.draw(claim, state, point.as_deref())?;
             let mut value = claim;
             let mut bound = vec![E::ZERO; rounds];
             for (round, message) in messages.iter().enumerate() {

@@ -69,12 +69,12 @@ struct Kernels {
 
 /// The tables of eq for two groups of coordinates, each for every number of these from none on. The coordinates are the
 /// first ones of the group, or the last ones if variables are bound from the lowest. A round finds its own among them,
-/// whatever variables are left.
+/// whatever variables are left. Those of the second group may be scaled: the weight of a pair has one factor of them, but
+/// for final rounds.
 #[derive(Debug)]
 pub(crate) struct SplitEq<E: DeviceField> {
     pub(crate) tables: Buffer<Mont<E>>,
     pub(crate) low: usize,
-    variables: usize,
     order: Order,
 }
 
@@ -86,24 +86,17 @@ pub(crate) struct WeightPlace {
     pub(crate) high_at: u32,
 }
 
-impl<E: DeviceField> SplitEq<E> {
-    /// The place p of the weights of the final rounds. The weight of pair x of a round of m pairs is at p + m + x.
-    pub(crate) fn of_tail(&self) -> u32 {
-        match self.order {
-            Order::MsbFirst => 0,
-            Order::LsbFirst => 2 << self.low,
-        }
-    }
-
-    /// Those of the pairs of a round.
-    pub(crate) fn of_round(&self, round: usize) -> WeightPlace {
-        let (left, high_start) = (self.variables - 1 - round, 2usize << self.low);
-        let low = match self.order {
-            Order::MsbFirst => self.low.min(left),
-            Order::LsbFirst => self.low.saturating_sub(round + 1),
+impl WeightPlace {
+    /// Those of the pairs of a round of so many variables.
+    pub(crate) fn of_round(variables: usize, order: Order, round: usize) -> Self {
+        let group = low_group(variables, order);
+        let (left, high_start) = (variables - 1 - round, 2usize << group);
+        let low = match order {
+            Order::MsbFirst => group.min(left),
+            Order::LsbFirst => group.saturating_sub(round + 1),
         };
         let high = left - low;
-        let place = |low_at: usize, low_bits: usize, high_at: usize| WeightPlace {
+        let place = |low_at: usize, low_bits: usize, high_at: usize| Self {
             low_at: low_at as u32,
             low_bits: low_bits as u32,
             high_at: high_at as u32,
@@ -112,6 +105,16 @@ impl<E: DeviceField> SplitEq<E> {
             // The factor of no coordinate is 1.
             0 => place(high_start + (1 << high), high, 1),
             _ => place(1 << low, low, high_start + (1 << high)),
+        }
+    }
+}
+
+impl<E: DeviceField> SplitEq<E> {
+    /// The place p of the weights of the final rounds. The weight of pair x of a round of m pairs is at p + m + x.
+    pub(crate) fn of_tail(&self) -> u32 {
+        match self.order {
+            Order::MsbFirst => 0,
+            Order::LsbFirst => 2 << self.low,
         }
     }
 }
@@ -176,7 +179,7 @@ impl<E: DeviceField, T: DeviceField> Mle<E, T> {
     /// - [`Error::Device`] if the device has no room for the table, or fails. Also if the kernel does not compile at
     ///   its first use.
     pub fn eq(&self, point: &[E]) -> Result<Buffer<Mont<E>>> {
-        let split = self.split_eq(point, Order::MsbFirst, Secrecy::Public)?;
+        let split = self.split_eq(point, E::ONE, Order::MsbFirst, Secrecy::Public)?;
         let (n, low) = (point.len(), split.low);
         let mut out = self.device.alloc(1 << n)?;
         // Those of all coordinates of each group.
@@ -190,7 +193,8 @@ impl<E: DeviceField, T: DeviceField> Mle<E, T> {
         Ok(out)
     }
 
-    pub(crate) fn split_eq(&self, point: &[E], order: Order, secrecy: Secrecy) -> Result<SplitEq<E>> {
+    /// The tables whose products are the values of eq times `scale`.
+    pub(crate) fn split_eq(&self, point: &[E], scale: E, order: Order, secrecy: Secrecy) -> Result<SplitEq<E>> {
         let variables = point.len();
         if variables == 0 || variables > MAX_VARIABLES {
             return Err(Error::Variables { expected: MAX_VARIABLES, actual: variables });
@@ -198,15 +202,16 @@ impl<E: DeviceField, T: DeviceField> Mle<E, T> {
         self.expect_queue()?;
         let low = low_group(variables, order);
         let len = (2usize << low) + (2usize << (variables - low));
-        let point = self.queue.upload_with::<Mont<E>>(point, secrecy)?;
+        let point = self.queue.upload_with::<Mont<E>>(&[point, &[scale]].concat(), secrecy)?;
         let mut tables = self.device.alloc_with(len, secrecy)?;
         let params =
             EqParams { low: low as u32, variables: variables as u32, last: u32::from(order == Order::LsbFirst) };
         let kernel = self.kernels.eq.get(&self.device, eq_spec::<E>)?;
         let args = &mut [Arg::read(&point), Arg::write(&mut tables)];
-        // SAFETY: the tables have the `len` elements that the parameters describe, and the point its coordinates.
+        // SAFETY: the tables have the `len` elements that the parameters describe, and the point its coordinates and the
+        // scale.
         unsafe { kernel.launch(&self.queue, (len as u64).div_ceil(THREADS.into()), &params, args) }?;
-        Ok(SplitEq { tables, low, variables, order })
+        Ok(SplitEq { tables, low, order })
     }
 
     /// Binds the first variable of `order` to `challenge`: T(x) becomes T(challenge, x), a table of half the length.
@@ -279,9 +284,9 @@ fn eq_spec<E: DeviceField>() -> KernelSpec {
         let point: Vec<E> = point.read::<u32>().chunks_exact(E::LIMBS).map(E::load).collect();
         let (low, all) = (low as usize, variables as usize);
         let (first, second) = eq.write::<u32>().split_at_mut((2 << low) * E::LIMBS);
-        for (group, out) in [(&point[..low], first), (&point[low..all], second)] {
-            let mut table = vec![E::ONE];
-            E::ONE.store(out);
+        for (group, scale, out) in [(&point[..low], E::ONE, first), (&point[low..all], point[all], second)] {
+            let mut table = vec![scale];
+            scale.store(out);
             for bits in 0..=group.len() {
                 for (entry, out) in table.iter().zip(out[(1 << bits) * E::LIMBS..].chunks_exact_mut(E::LIMBS)) {
                     entry.store(out);

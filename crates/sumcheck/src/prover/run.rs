@@ -1,23 +1,23 @@
 //! A proof under way: where its tables are, and the launches of its rounds.
 
-use std::{any::Any, sync::Arc};
+use std::any::Any;
 
 use evariste_backend::{
-    Buffer, Error as DeviceError, Queue, Secrecy, View, ViewMut,
+    Buffer, Device, Queue, Secrecy, View, ViewMut,
     author::{Arg, Kernel, Wiped},
 };
 use evariste_expression::Expression;
 use evariste_field::{DeviceField, Mont};
 
-use super::{LEAST_LOG_CHUNK, LOG_CHUNK, Sumcheck, messages::points};
+use super::{LEAST_LOG_CHUNK, LOG_CHUNK, Sumcheck};
 use crate::{
     config::Challenge,
     error::{Error, Result},
-    params::{LOG_TAIL, MAX_CHUNKS, Params},
+    params::{MAX_CHUNKS, Params},
     program::{EvaluationPoints, Fold},
     round::{Kind, Source, TABLES, Target},
     statement::{Order, Statement},
-    table::{SplitEq, is_below},
+    table::{SplitEq, WeightPlace, is_below},
 };
 
 /// Where the tables of a proof are.
@@ -32,14 +32,6 @@ pub(super) enum TablePlace<'a, E: DeviceField, T: DeviceField> {
     Consumed(Vec<Buffer<Mont<E>>>),
     /// One after the other, and so far apart.
     Packed(Buffer<Mont<E>>, usize),
-}
-
-/// The last rounds, which one workgroup does.
-struct Tail {
-    kind: Kind,
-    kernel: Arc<Kernel<Params>>,
-    /// The first of them.
-    from: usize,
 }
 
 /// A proof under way.
@@ -94,6 +86,22 @@ impl<'p, E: DeviceField, T: DeviceField> ProofRun<'_, 'p, E, T> {
     pub(super) fn bind_to(&mut self, challenge: E) -> Result<()> {
         let queue = self.queue();
         Ok(queue.write(self.inputs.view_mut(..1)?, &[challenge])?)
+    }
+
+    /// The buffer that has all tables, and how far apart they are in it. Rounds bind them there from the second on.
+    pub(super) fn packed(&self) -> (&Buffer<Mont<E>>, usize) {
+        match &self.place {
+            TablePlace::Packed(tables, stride) => (tables, *stride),
+            _ => unreachable!("a round has bound them"),
+        }
+    }
+
+    /// The same, to be written.
+    pub(super) fn packed_mut(&mut self) -> &mut Buffer<Mont<E>> {
+        match &mut self.place {
+            TablePlace::Packed(tables, _) => tables,
+            _ => unreachable!("the proof has begun with it"),
+        }
     }
 
     /// Puts the tables where rounds can bind them.
@@ -187,41 +195,19 @@ impl<'p, E: DeviceField, T: DeviceField> ProofRun<'_, 'p, E, T> {
     }
 
     /// What a round takes, but for how it is divided.
-    fn of_round(&self, round: usize, at_one: bool) -> Params {
-        let pairs = 1usize << (self.statement.num_vars() - 1 - round);
+    pub(super) fn of_round(&self, round: usize, at_one: bool) -> Params {
         let full = 1 << self.statement.num_vars();
-        let mut params = Params {
-            pairs: pairs as u32,
-            source_stride: if let TablePlace::Packed(_, stride) = &self.place { *stride } else { full } as u32,
-            target_stride: 2 * pairs as u32,
+        let stride = if let TablePlace::Packed(_, stride) = &self.place { *stride } else { full };
+        Params {
+            source_stride: stride as u32,
             ones: u32::from(at_one) << 1,
-            ..Params::default()
-        };
-        if let Some(eq) = &self.eq {
-            let place = eq.of_round(round);
-            (params.low_at, params.low_bits, params.high_at) = (place.low_at, place.low_bits, place.high_at);
+            ..pairs_of_round(self.statement, self.eq.is_some(), round)
         }
-        params
     }
 
-    /// How a round is divided among workgroups.
+    /// What a round takes, divided among workgroups.
     pub(super) fn layout(&self, kernel: &Kernel<Params>, round: usize, at_one: bool) -> Params {
-        let params = self.of_round(round, at_one);
-        let pairs = params.pairs;
-        let log_pairs = pairs.ilog2();
-        let with = |log_chunk: u32| Params {
-            log_chunk,
-            chunks: pairs >> log_chunk,
-            both: u32::from(log_chunk > params.low_bits),
-            ..params
-        };
-        let parallelism = self.plan.device.info().parallelism.max(1).ilog2();
-        let least = log_pairs.saturating_sub(parallelism).clamp(LEAST_LOG_CHUNK, LOG_CHUNK);
-        let mut log_chunk = log_pairs.saturating_sub(MAX_CHUNKS.ilog2()).max(least).min(log_pairs);
-        while log_chunk > 0 && !kernel.fits(&with(log_chunk)) {
-            log_chunk -= 1;
-        }
-        with(log_chunk)
+        divided(&self.plan.device, kernel, self.of_round(round, at_one))
     }
 
     /// Launches a round, with its sums to `partials`.
@@ -299,138 +285,6 @@ impl<'p, E: DeviceField, T: DeviceField> ProofRun<'_, 'p, E, T> {
         Ok(values)
     }
 
-    /// All rounds with their challenges drawn on the device: the messages, and the values of the tables. The
-    /// transcript's state is given.
-    pub(super) fn draw(
-        &mut self,
-        claim: E,
-        state: [u32; 8],
-        point: Option<&[E]>,
-        zero_check: bool,
-    ) -> Result<(Vec<Vec<E>>, Vec<E>)> {
-        let (num_vars, degree) = (self.statement.num_vars(), self.statement.degree());
-        let strategy = self.plan.config.strategy;
-        let points_of = |round: usize| points(strategy, degree as u64, zero_check && round == 0);
-        let at_one = |round: usize| self.statement.weights(point, round)[1] == E::ZERO;
-        // What each round takes: rounds behind the third are smaller ones of its kind.
-        let mut kernels = Vec::with_capacity(num_vars.min(3));
-        let mut most = 1;
-        for round in 0..num_vars.min(3) {
-            let drawn = (round > 0).then(|| points_of(round - 1));
-            let kind = self.kind(round, round < 2, &points_of(round), drawn)?;
-            let params = if kind.points.len() > 0 {
-                let kernel = self.plan.kernel(&self.expression, kind.clone())?;
-                let params = self.layout(&kernel, round, false);
-                kernels.push((kind, Some(kernel)));
-                params
-            } else {
-                kernels.push((kind, None));
-                Params::default()
-            };
-            most = most.max(params.chunks as usize * points_of(round).len());
-        }
-        // The messages and values, the two sums that rounds have to have, and the partial sums of two rounds.
-        let claim_at = num_vars * degree + self.statement.tables();
-        let partials_at = |round: usize| claim_at + 2 + (round & 1) * most;
-        let mut partials = self.plan.device.alloc_with::<Mont<E>>(partials_at(1) + most, self.secrecy)?;
-        self.queue().write(partials.view_mut(claim_at..claim_at + 2)?, &[claim; 2])?;
-        let mut states = self.queue().upload_with::<u32>(&[state, state].concat(), self.secrecy)?;
-        let ones: Vec<bool> = (0..num_vars).map(at_one).collect();
-        let mut previous_chunks = 0;
-        let draws = |round: usize, previous_chunks: u32, matrix_at: usize, params: Params| Params {
-            partials_at: partials_at(round) as u32,
-            previous_chunks,
-            previous_at: partials_at(round + 1) as u32,
-            claim_at: claim_at as u32,
-            parity: (round & 1) as u32,
-            lines_at: (matrix_at + 2 * degree * (degree - 1) + 4 * degree * round.saturating_sub(1)) as u32,
-            matrix_at: matrix_at as u32,
-            message_at: (round.saturating_sub(1) * degree) as u32,
-            ones: params.ones | u32::from(round > 0 && ones[round - 1]),
-            ..params
-        };
-        let tail = self.tail(kernels.get(2), &ones)?;
-        for round in 0..tail.as_ref().map_or(num_vars, |tail| tail.from) {
-            let (kind, kernel) = &kernels[round.min(2)];
-            let Some(kernel) = kernel else { continue };
-            let params = draws(round, previous_chunks, self.matrix_at, self.layout(kernel, round, ones[round]));
-            let state = (round > 0).then_some(&mut states);
-            self.launch(kernel, kind, &params, partials.as_view_mut(), state)?;
-            previous_chunks = params.chunks;
-        }
-        match tail {
-            Some(Tail { kind, kernel, from }) => {
-                let params = draws(from, previous_chunks, self.matrix_at, self.of_tail(from, &ones));
-                self.launch(&kernel, &kind, &params, partials.as_view_mut(), Some(&mut states))?;
-            }
-            None => self.finish(
-                draws(num_vars, previous_chunks, self.matrix_at, Params::default()),
-                &points_of(num_vars - 1),
-                &mut partials,
-                &mut states,
-            )?,
-        }
-        let mut elements = self.queue().read(partials.view(..claim_at)?)?;
-        let values = elements.split_off(num_vars * degree);
-        Ok((elements.chunks_exact(degree).map(<[E]>::to_vec).collect(), values))
-    }
-
-    /// The last rounds of all, in one workgroup, with the steps behind them. There are some if the points are few and
-    /// the device's bound on loops allows it. `later` describes rounds from the third on.
-    fn tail(&self, later: Option<&(Kind, Option<Arc<Kernel<Params>>>)>, ones: &[bool]) -> Result<Option<Tail>> {
-        let num_vars = self.statement.num_vars();
-        let Some((kind, Some(_))) = later else { return Ok(None) };
-        let Some(kind) = kind.tail() else { return Ok(None) };
-        let kernel = match self.plan.kernel(&self.expression, kind.clone()) {
-            // Not even the last round alone.
-            Err(Error::Device(DeviceError::TooLarge { .. })) => return Ok(None),
-            kernel => kernel?,
-        };
-        let first = num_vars.saturating_sub(1 + LOG_TAIL as usize).max(2);
-        let from = (first..num_vars).find(|from| kernel.fits(&self.of_tail(*from, ones)));
-        Ok(from.map(|from| Tail { kind, kernel, from }))
-    }
-
-    /// What all rounds from one on take together.
-    fn of_tail(&self, from: usize, ones: &[bool]) -> Params {
-        let num_vars = self.statement.num_vars();
-        Params {
-            chunks: 1,
-            low_at: self.eq.as_ref().map_or(0, SplitEq::of_tail),
-            rounds: (num_vars - from) as u32,
-            ones: ones[from..].iter().rev().fold(0, |bits, one| (bits | u32::from(*one)) << 1),
-            ..self.of_round(from, ones[from])
-        }
-    }
-
-    /// Draws the last challenge and finds the values of the tables.
-    fn finish(
-        &self,
-        params: Params,
-        last: &EvaluationPoints,
-        partials: &mut Buffer<Mont<E>>,
-        states: &mut Buffer<u32>,
-    ) -> Result<()> {
-        let kind = self.kind(0, true, last, None)?;
-        let kernel = self.plan.finish(self.statement.degree(), kind, last)?;
-        let stride =
-            if let TablePlace::Packed(_, stride) = &self.place { *stride } else { 1 << self.statement.num_vars() };
-        let params = Params { source_stride: stride as u32, ..params };
-        let mut args: Vec<Arg<'_>> = match &self.place {
-            TablePlace::Given(tables) => tables.iter().map(|table| Arg::read(*table)).collect(),
-            TablePlace::Owned(tables) => tables.iter().map(Arg::read).collect(),
-            TablePlace::Joined(tables) => vec![Arg::read(tables)],
-            TablePlace::Consumed(tables) => tables.iter().map(Arg::read).collect(),
-            TablePlace::Packed(tables, _) => vec![Arg::read(tables)],
-        };
-        args.extend([Arg::read(&self.inputs), Arg::write(partials), Arg::write(states)]);
-        // SAFETY: each table has two elements where it starts; the partial sums of the last round are where the
-        // parameters say, and there is room for its message and a value for each table behind those of the rounds
-        // before.
-        unsafe { kernel.launch(self.queue(), 1, &params, &mut args) }?;
-        Ok(())
-    }
-
     /// The weighted sum of the whole, before the first round.
     pub(super) fn sum(&mut self, point: Option<&[E]>) -> Result<E> {
         let [w0, w1] = self.statement.weights(point, 0);
@@ -473,4 +327,45 @@ impl<'p, E: DeviceField, T: DeviceField> ProofRun<'_, 'p, E, T> {
             }
         }
     }
+}
+
+/// The pairs of a round, and where their weights are.
+fn pairs_of_round<E: DeviceField>(statement: &Statement<E>, is_weighted: bool, round: usize) -> Params {
+    let pairs = 1u32 << (statement.num_vars() - 1 - round);
+    let params = Params { pairs, target_stride: 2 * pairs, ..Params::default() };
+    if !is_weighted {
+        return params;
+    }
+    let place = WeightPlace::of_round(statement.num_vars(), statement.binding_order(), round);
+    Params { low_at: place.low_at, low_bits: place.low_bits, high_at: place.high_at, ..params }
+}
+
+/// Divides the pairs of a round among workgroups.
+fn divided(device: &Device, kernel: &Kernel<Params>, params: Params) -> Params {
+    let pairs = params.pairs;
+    let log_pairs = pairs.ilog2();
+    let with = |log_chunk: u32| Params {
+        log_chunk,
+        chunks: pairs >> log_chunk,
+        both: u32::from(log_chunk > params.low_bits),
+        ..params
+    };
+    let parallelism = device.info().parallelism.max(1).ilog2();
+    let least = log_pairs.saturating_sub(parallelism).clamp(LEAST_LOG_CHUNK, LOG_CHUNK);
+    let mut log_chunk = log_pairs.saturating_sub(MAX_CHUNKS.ilog2()).max(least).min(log_pairs);
+    while log_chunk > 0 && !kernel.fits(&with(log_chunk)) {
+        log_chunk -= 1;
+    }
+    with(log_chunk)
+}
+
+/// The chunks of a round of a statement, weighted or not.
+pub(super) fn chunks_of_round<E: DeviceField>(
+    device: &Device,
+    kernel: &Kernel<Params>,
+    statement: &Statement<E>,
+    is_weighted: bool,
+    round: usize,
+) -> u32 {
+    divided(device, kernel, pairs_of_round(statement, is_weighted, round)).chunks
 }

@@ -263,7 +263,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
                 &own,
                 TablePlace::Packed(packed, 2 * run),
                 own_point.as_deref(),
-                Weighted::ByFactors,
+                Weighted::ByFactors(E::ONE),
                 Challenge::Host,
             )?;
             stages.push(Stage { run, folded: Folded::new(plan, pieces, round, secrecy)?, sums: None });
