@@ -3,8 +3,7 @@
 // sponge goes to `states`.
 // Comes after CARRIED, which is 0 where launches are both the first and the last, and have no states.
 // Grid: one thread a row, with the state in registers. Neighbours read different rows, each whole sectors of them if columns
-// and the place of the view are multiples of 32 bytes. No shared memory. States of few words leave registers for the next block,
-// which is loaded while the state is permuted.
+// and the place of the view are multiples of 32 bytes. No shared memory.
 
 #if CARRIED
 #define CARRIED_STATES , F
@@ -32,15 +31,10 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) hash_rows(const Params para
 #endif
     int64_t columns = params.columns;
     const F* row = x + i * params.pitch;
-    F next[RATE];
-    bool loaded = false;
 #pragma unroll 1
     for (int64_t base = -(int64_t)params.position; base < columns; base += RATE) {
         bool whole = base + RATE <= columns;
-        if (loaded) {
-#pragma unroll
-            for (int k = 0; k < RATE; k++) s[k] = next[k];
-        } else if (whole && base >= 0) {
+        if (whole && base >= 0) {
             load_elements(s, row + base, RATE);
         } else {
 #pragma unroll
@@ -48,8 +42,6 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) hash_rows(const Params para
                 if (base + k >= 0 && base + k < columns) s[k] = f_load(row + (base + k));
             }
         }
-        loaded = F_LIMBS == 1 && WIDTH <= 16 && base + 2 * RATE <= columns;
-        if (loaded) load_elements(next, row + base + RATE, RATE);
         if (whole || last) permute_state(s, constants, params.half, params.partial);
     }
 #if CARRIED
