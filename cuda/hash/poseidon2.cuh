@@ -4,15 +4,19 @@
 //   WIDTH, ALPHA   elements of a state, a multiple of 4; the exponent of the S-box: 3, 5 or 7
 //   RATE, DIGEST   elements that a sponge overwrites at a time; elements of a digest
 //   SMALL_START    whether the diagonal of the partial rounds starts with -2, 1 and 2
+//   HALVINGS       for each element of the diagonal: k for 2^-k, -k for -2^-k, and 0 for any other, which is multiplied by
 // The constants are an array of elements: those of the full rounds at the start, of those at the end, the diagonal of the
 // partial rounds, each WIDTH elements a round, and one for each partial round.
 //
 // Fields below 2^31 cost 3 multiplications of words for each product. Within an S-box products are signed, between -p and
 // p, which Montgomery's reduction keeps without corrections (Seiler, "Faster AVX2 optimized NTT multiplication for Ring-LWE
 // lattice cryptography", Cryptology ePrint Archive 2018/039). In partial rounds the sum of the state is added to each
-// product before it is reduced, and with SMALL_START three products are additions. Multiplications bind: 4,000 slots of 64 a
-// clock are 62 clocks a permutation of width 16 over BabyBear; it takes 74, and took 80 with 46 registers a thread and those
-// three products.
+// product before it is reduced. With SMALL_START three products are additions, and with HALVINGS others are shifts.
+//
+// On an H100, products of whole and of high words keep the unit of multiplications busy for 4 clocks a warp, low ones for 2,
+// and additions, minima and shifts the other unit for 2. Where both are busy, registers are read too slowly: a permutation took
+// as long with an eighth of the multiplications less, as long as sums were forced to the other unit. The compiler divides sums of
+// two terms between both units.
 //
 // Source: Grassi, Khovratovich and Schofnegger, "Poseidon2: a faster version of the Poseidon hash function", AFRICACRYPT
 // 2023; the 4 x 4 matrix is Plonky3's.
@@ -28,35 +32,13 @@
 
 #if F_LIMBS == 1 && !F_FULL
 
-// a + b and a - b, as sums of three terms with a zero that the compiler does not know. Sums of two terms it gives in part to
-// the units of multiplications, which are busy here: on an H200, 3.05 G permutations/s of BabyBear, and so 3.19.
-__device__ __forceinline__ uint32_t plus(uint32_t a, uint32_t b) {
-#ifdef __CUDA_ARCH__
-    uint32_t r;
-    asm("{ .reg .u32 t; add.u32 t, %1, %2; add.u32 %0, t, %3; }" : "=r"(r) : "r"(a), "r"(b), "r"(blockIdx.y));
-    return r;
-#else
-    return a + b;
-#endif
-}
-
-__device__ __forceinline__ uint32_t minus(uint32_t a, uint32_t b) {
-#ifdef __CUDA_ARCH__
-    uint32_t r;
-    asm("{ .reg .u32 t; sub.u32 t, %1, %2; add.u32 %0, t, %3; }" : "=r"(r) : "r"(a), "r"(b), "r"(blockIdx.y));
-    return r;
-#else
-    return a - b;
-#endif
-}
-
 __device__ __forceinline__ F add(const F& a, const F& b) {
-    uint32_t sum = plus(a.l[0], b.l[0]), less = sum - f_modulus(0);
+    uint32_t sum = a.l[0] + b.l[0], less = sum - f_modulus(0);
     return F{{less < sum ? less : sum}};
 }
 
 __device__ __forceinline__ F sub(const F& a, const F& b) {
-    uint32_t difference = minus(a.l[0], b.l[0]), more = difference + f_modulus(0);
+    uint32_t difference = a.l[0] - b.l[0], more = difference + f_modulus(0);
     return F{{more < difference ? more : difference}};
 }
 
@@ -85,7 +67,7 @@ __device__ __forceinline__ int32_t signed_high(int32_t a, int32_t b) {
 __device__ __forceinline__ int32_t signed_product(int32_t a, int32_t b) {
     int64_t t = signed_wide(a, b);
     int32_t m = (int32_t)((uint32_t)t * (0u - F_N0));
-    return (int32_t)minus((uint32_t)(t >> 32), (uint32_t)signed_high(m, (int32_t)f_modulus(0)));
+    return (int32_t)((uint32_t)(t >> 32) - (uint32_t)signed_high(m, (int32_t)f_modulus(0)));
 }
 
 // (x + c)^ALPHA
@@ -109,11 +91,37 @@ __device__ __forceinline__ Sum sum_of(const F& sum) {
     return (uint64_t)sum.l[0] * f_one().l[0];
 }
 
-// sum + x factor, of terms below p^2 each: reduced, that is below 2p.
+// sum + x factor, of terms below p^2 each: the low words of the sum and of the multiple of p are the same.
 __device__ __forceinline__ F multiple(const Sum& sum, const F& x, const F& factor) {
     uint64_t t = (uint64_t)x.l[0] * factor.l[0] + sum;
-    uint32_t m = (uint32_t)t * F_N0;
-    uint32_t r = (uint32_t)((t + (uint64_t)m * f_modulus(0)) >> 32), less = r - f_modulus(0);
+    uint32_t m = (uint32_t)t * (0u - F_N0);
+    uint32_t r = (uint32_t)(t >> 32) - (uint32_t)((uint64_t)m * f_modulus(0) >> 32), more = r + f_modulus(0);
+    return F{{more < r ? more : r}};
+}
+
+// a b + c. From the expression, the compiler makes shifts and sums of constants b.
+__device__ __forceinline__ uint32_t low_product(uint32_t a, uint32_t b, uint32_t c) {
+#ifdef __CUDA_ARCH__
+    uint32_t r;
+    asm("mad.lo.u32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
+    return r;
+#else
+    return a * b + c;
+#endif
+}
+
+// sum + x / 2^k, and sum - x / 2^-k for negative k: with p = c 2^a + 1 and k <= a, the quotient of h 2^k + l is h - l c 2^(a - k).
+// It is between -p and p / 2^k, so that the sum is below 2^32 - p where k has been chosen so. Half of an odd x is (x + p) / 2.
+__device__ __forceinline__ F halved(const F& sum, const F& x, int k) {
+    uint32_t y = k < 0 ? f_modulus(0) - x.l[0] : x.l[0], shift = k < 0 ? -k : k;
+    uint32_t high = sum.l[0] + (y >> shift), low = y & ((1u << shift) - 1);
+    if (shift == 1) {
+        uint32_t r = low_product(low, (f_modulus(0) + 1) / 2, high), less = r - f_modulus(0);
+        return F{{less < r ? less : r}};
+    }
+    uint32_t r = low_product(low, 0u - ((f_modulus(0) - 1) >> shift), high), more = r + f_modulus(0);
+    r = more < r ? more : r;
+    uint32_t less = r - f_modulus(0);
     return F{{less < r ? less : r}};
 }
 
@@ -143,6 +151,11 @@ __device__ __forceinline__ Sum sum_of(const F& sum) {
 
 __device__ __forceinline__ F multiple(const Sum& sum, const F& x, const F& factor) {
     return f_add(sum, f_mul(x, factor));
+}
+
+// There are no halvings.
+__device__ __forceinline__ F halved(const F& sum, const F&, int) {
+    return sum;
 }
 
 #endif
@@ -216,6 +229,7 @@ __device__ __forceinline__ void mix(F* s) {
 }
 
 __device__ __forceinline__ void partial_rounds(F* s, const F* diagonal, uint32_t partial) {
+    constexpr int halvings[WIDTH] = {HALVINGS};
     F factors[WIDTH];
     load_row(factors, diagonal);
     const F* constants = diagonal + WIDTH;
@@ -232,7 +246,9 @@ __device__ __forceinline__ void partial_rounds(F* s, const F* diagonal, uint32_t
         s[2] = add(add(sum, s[2]), s[2]);
 #endif
 #pragma unroll
-        for (int i = SMALL_START ? 3 : 0; i < WIDTH; i++) s[i] = multiple(added, s[i], factors[i]);
+        for (int i = SMALL_START ? 3 : 0; i < WIDTH; i++) {
+            s[i] = halvings[i] != 0 ? halved(sum, s[i], halvings[i]) : multiple(added, s[i], factors[i]);
+        }
     }
 }
 

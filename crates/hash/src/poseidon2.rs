@@ -6,7 +6,7 @@ use evariste_backend::{
 };
 use evariste_field::{DevicePrimeField, Mont};
 
-use self::params::{CompressParams, GrindParams, HashParams, PermuteParams, Shape, THREADS, flags};
+use self::params::{CompressParams, GrindParams, HashParams, MAX_HALVED, PermuteParams, Shape, THREADS, flags};
 use crate::{error::Result, layers::Arity, parameters::Poseidon2Parameters};
 
 mod cpu;
@@ -460,10 +460,31 @@ impl Shape {
     fn of<F: DevicePrimeField>(parameters: &Poseidon2Parameters<F>) -> Self {
         let Poseidon2Parameters { width, alpha, rate, digest, ref diagonal, .. } = *parameters;
         let two = F::from(2u8);
-        // Longer states are not measured.
-        let small_start = F::LIMBS == 1 && width <= 24 && diagonal.starts_with(&[-two, F::ONE, two]);
-        Self { width, alpha, rate, digest, small_start }
+        let is_short = F::LIMBS == 1 && width <= MAX_HALVED;
+        let small_start = is_short && diagonal.starts_with(&[-two, F::ONE, two]);
+        let mut halvings = [0; MAX_HALVED];
+        if is_short {
+            halvings.iter_mut().zip(diagonal).for_each(|(k, factor)| *k = halvings_of(*factor));
+        }
+        Self { width, alpha, rate, digest, small_start, halvings }
     }
+}
+
+/// k for 2^−k and −k for −2^−k, if kernels divide by that: `halved` in `hash/poseidon2.cuh`. Otherwise 0.
+fn halvings_of<F: DevicePrimeField>(factor: F) -> i8 {
+    let p = u64::from(F::MODULUS.as_ref().first().map_or(0, |word| *word as u32));
+    let fits = |k: &u32| if *k == 1 { 2 * p < 1 << 32 } else { 2 * p + (p >> k) + 1 < 1 << 32 };
+    let sign = |k: u32| {
+        let power = factor * F::from(1u64 << k);
+        if power == F::ONE {
+            k as i8
+        } else if -power == F::ONE {
+            -(k as i8)
+        } else {
+            0
+        }
+    };
+    (1..=(p - 1).trailing_zeros()).filter(fits).map(sign).find(|k| *k != 0).unwrap_or(0)
 }
 
 impl<F: DevicePrimeField> Clone for Poseidon2<F> {
@@ -506,4 +527,26 @@ fn digests_in(elements: usize, digest: usize, stride: usize) -> usize {
 /// From the start of the first of `count` digests `stride` apart to the end of the last.
 pub(crate) fn elements_of(count: usize, digest: usize, stride: usize) -> usize {
     count.checked_sub(1).map_or(0, |last| (last * stride + 1) * digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use evariste_field::small::{BabyBear, Goldilocks, KoalaBear, Mersenne31};
+
+    use super::*;
+    use crate::Poseidon2Field;
+
+    fn halvings<F: Poseidon2Field>(width: usize) -> Vec<i8> {
+        Shape::of(&Poseidon2Parameters::<F>::plonky3(width).unwrap()).halvings[..width.min(MAX_HALVED)].to_vec()
+    }
+
+    #[test]
+    fn halvings_are_those_whose_sums_fit_a_word() {
+        assert_eq!(halvings::<BabyBear>(16), [0, 0, 0, 1, 0, 0, -1, 0, 0, 8, 0, 3, 27, -8, -4, -27]);
+        // 2^32 is 2.016 p: of 1/8 and 1/16 the sums do not fit.
+        assert_eq!(halvings::<KoalaBear>(16), [0, 0, 0, 1, 0, 0, -1, 0, 0, 8, 0, 24, -8, 0, 0, -24]);
+        assert!(halvings::<BabyBear>(32).iter().chain(&halvings::<Goldilocks>(8)).all(|k| *k == 0));
+        // p − 1 is twice an odd number.
+        assert!(halvings::<Mersenne31>(16).iter().all(|k| k.abs() <= 1));
+    }
 }

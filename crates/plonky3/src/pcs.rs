@@ -1,4 +1,4 @@
-use std::{borrow::Cow, fmt, mem, sync::Arc};
+use std::{borrow::Cow, fmt, mem, sync::Arc, thread};
 
 use ark_ff::FftField;
 use evariste_backend::{Buffer, Queue};
@@ -47,7 +47,7 @@ type VerifierError<P, M> = FriError<<M as p3_commit::Mmcs<P>>::Error, <M as p3_c
 /// A commitment extends columns and builds their tree on the device, and leaves both there. An opening evaluates
 /// columns at points, adds up quotients, folds them and opens queries there. What comes back are caps, opened values,
 /// the final polynomial and the rows and paths of queries. The transcript and its proofs of work are those of your
-/// challenger, on the host.
+/// challenger, on the host. What you commit to is dropped on a thread of its own, maybe after the call returns.
 ///
 /// [`prove`](crate::prove) computes constraints there as well. A prover that computes them on the host, as Plonky3's own,
 /// reads evaluations by
@@ -162,9 +162,9 @@ impl<P: DeviceValue + BinomiallyExtendable<4>, M: DeviceTrees<P>> DeviceFriPcs<P
         elements >= self.mmcs.least_elements().max(1)
     }
 
-    /// Builds the tree over codewords, and reads its cap. Meanwhile it drops what they were made of: giving memory of the
-    /// host back takes as long as a large tree.
-    fn committed<Source>(
+    /// Builds the tree over codewords, and reads its cap. What they were made of goes on another thread: giving memory of
+    /// the host back takes longer than a tree.
+    fn committed<Source: Send + 'static>(
         &self,
         matrices: Vec<Resident<P>>,
         source: Source,
@@ -172,7 +172,7 @@ impl<P: DeviceValue + BinomiallyExtendable<4>, M: DeviceTrees<P>> DeviceFriPcs<P
         let rows: Vec<_> = matrices.iter().map(Resident::rows).collect();
         let merkle = self.mmcs.merkle();
         let tree = merkle.commit(&rows)?;
-        drop(source);
+        drop_aside(source);
         let cap = M::commitment(&merkle.cap(&tree, log_cap(&self.mmcs))?);
         Ok((cap, DevicePcsData(Kind::Device { matrices, tree })))
     }
@@ -364,6 +364,14 @@ impl<P: DeviceValue + BinomiallyExtendable<4>, M: DeviceTrees<P>> DeviceFriPcs<P
                 Ok(BatchMultiOpening { opened_values: rows.collect(), opening_proof })
             }
         }
+    }
+}
+
+/// Drops a value on a thread of its own, or here if there can be none.
+fn drop_aside<T: Send + 'static>(value: T) {
+    if mem::needs_drop::<T>() {
+        // A thread that cannot start drops what it was given.
+        drop(thread::Builder::new().spawn(move || drop(value)));
     }
 }
 

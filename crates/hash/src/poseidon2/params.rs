@@ -78,4 +78,9 @@ pub(super) struct Shape {
     /// The diagonal of the partial rounds starts with −2, 1 and 2, as Plonky3's over fields of one limb, and the state has
     /// 24 elements at most.
     pub(super) small_start: bool,
+    /// For each element of the diagonal k for 2^−k, −k for −2^−k, and 0 for any other or where CUDA multiplies all the same.
+    pub(super) halvings: [i8; MAX_HALVED],
 }
+
+/// Elements of the longest states whose products are shifts: longer ones are not measured.
+pub(super) const MAX_HALVED: usize = 24;

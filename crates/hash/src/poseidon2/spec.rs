@@ -16,9 +16,19 @@ use super::{
 
 impl Shape {
     fn variant<F: DevicePrimeField>(&self, more: &str) -> String {
-        let Self { width, alpha, rate, digest, small_start } = self;
+        let Self { width, alpha, rate, digest, small_start, .. } = self;
         let start = if *small_start { ", from -2, 1, 2" } else { "" };
-        format!("{}, width {width}, x^{alpha}, {rate} to {digest}{start}{more}", source::label::<F>())
+        let halvings = match self.halvings.iter().all(|k| *k == 0) {
+            true => String::new(),
+            false => format!(", halvings {}", self.halvings()),
+        };
+        format!("{}, width {width}, x^{alpha}, {rate} to {digest}{start}{halvings}{more}", source::label::<F>())
+    }
+
+    /// The list that kernels have.
+    fn halvings(&self) -> String {
+        let known = self.halvings.iter().take(self.width).map(ToString::to_string);
+        known.collect::<Vec<_>>().join(", ")
     }
 
     /// Loop iterations of a permutation in WGSL.
@@ -44,8 +54,11 @@ impl Shape {
         ];
         let carried = u32::from(bindings.iter().any(|binding| binding.name == "states"));
         let small_start = u32::from(self.small_start);
-        let defined =
-            format!("#define THREADS {THREADS}\n#define CARRIED {carried}\n#define SMALL_START {small_start}\n");
+        let defined = format!(
+            "#define THREADS {THREADS}\n#define CARRIED {carried}\n#define SMALL_START {small_start}\n\
+             #define HALVINGS {}\n",
+            self.halvings()
+        );
         spec.with_source(move |language| match language {
             Language::Cuda => {
                 let permutation = evariste_cuda::hash::POSEIDON2;

@@ -214,6 +214,34 @@ fn misuse_and_forgeries_are_refused() {
     assert_eq!(check(&cap, &odd, 21, &opening), Err(Error::Height { matrix: 1, actual: 3 }));
 }
 
+/// The leaves of this tree are as many digests as the layer above, with its zeros. The lower matrix comes in above the leaves.
+#[test]
+fn a_cap_of_leaves_does_not_pass_for_one_that_binds_all_rows() {
+    let parameters = Poseidon2Parameters::<BabyBear>::plonky3(32).unwrap().with_arity(Arity::Four);
+    let device = Device::cpu();
+    let merkle = Merkle::new(Poseidon2::new(&device, parameters.clone()).unwrap());
+    let buffers = [20, 2].map(|len| device.upload::<Mont<BabyBear>>(&random(len)).unwrap());
+    let matrices = [Rows::new(&buffers[0], 5), Rows::new(&buffers[1], 1)];
+    let tree = merkle.commit(&matrices).unwrap();
+    let [cap, leaves] = [1, 2].map(|log_cap| merkle.cap(&tree, log_cap).unwrap());
+    assert_eq!((cap.len(), leaves.len()), (4 * 8, 4 * 8));
+    for index in 0..4 {
+        let [of_cap, of_leaves] =
+            [1, 2].map(|log_cap| merkle.open(&tree, &matrices, &[index], log_cap).unwrap().remove(0));
+        assert!(of_leaves.path.is_empty());
+        let check =
+            |cap: &[BabyBear], opening: &Opening<BabyBear>| verify(&parameters, cap, tree.dimensions(), index, opening);
+        check(&cap, &of_cap).unwrap();
+        let mut forged = of_leaves.clone();
+        forged.rows[1][0] += BabyBear::from(1);
+        for opening in [&of_leaves, &forged] {
+            let refused = check(&leaves, opening);
+            assert!(matches!(refused, Err(Error::Opening { .. })), "{refused:?}");
+        }
+        assert_eq!(check(&leaves, &of_cap), Err(Error::OtherRoot));
+    }
+}
+
 #[test]
 fn required_bytes_suffice() {
     let device = Device::cpu();
