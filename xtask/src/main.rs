@@ -8,6 +8,7 @@ mod bundle;
 #[cfg(test)]
 mod floors;
 mod fuzz;
+mod gpu;
 #[cfg(test)]
 mod modules;
 mod program;
@@ -22,7 +23,7 @@ use anyhow::Result;
 use clap::Parser;
 use evariste_machine::{map, process::root};
 
-use program::{ALL, BENCH, EVERY_FIELD, REPORT, TRIALS};
+use program::{ALL, BENCH, EVERY_FIELD, REPORT, TRIALS, WGPU};
 
 #[derive(Debug, Parser)]
 #[command(about = "Benches, tests and checks of Evariste", disable_help_subcommand = false)]
@@ -71,11 +72,11 @@ fn map() -> Result<ExitCode> {
 
 fn main() -> ExitCode {
     let outcome = match Command::parse() {
-        Command::Bench(options) => BENCH.run(None, &options.features(), &options.arguments),
+        Command::Bench(options) => options.run(),
         Command::Test(options) => TRIALS.run(Some("test"), &options.features(), &options.arguments),
         Command::Kernels(options) => TRIALS.run(Some("kernels"), &[], &options.arguments),
         Command::Sanitize(options) => TRIALS.run(Some("sanitize"), &[EVERY_FIELD], &options.arguments),
-        Command::Devices => BENCH.run(Some("devices"), &[], &[]),
+        Command::Devices => BENCH.run(Some("devices"), &[WGPU], &[]),
         Command::Reproduce(options) => BENCH.run(Some("reproduce"), &[ALL], &options.arguments),
         Command::Input(options) => BENCH.run(Some("input"), &[ALL], &options.arguments),
         Command::Map => map(),

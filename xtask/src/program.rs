@@ -6,6 +6,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 use evariste_machine::process;
 
+use crate::gpu;
+
 /// A program of the workspace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Program {
@@ -25,6 +27,9 @@ pub(crate) const REPORT: Program = Program { package: "evariste-report", name: "
 
 /// The feature of the bench that has all cases.
 pub(crate) const ALL: &str = "all";
+
+/// The feature of the bench that measures GPUs through Vulkan, Metal or DirectX 12. It is among [`ALL`].
+pub(crate) const WGPU: &str = "wgpu";
 
 /// The feature of the trials that has them over every field, and the argument that asks for it.
 pub(crate) const EVERY_FIELD: &str = "every-field";
@@ -58,11 +63,23 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// What the bench is built with: all cases only if they are asked for.
-    pub(crate) fn features(&self) -> Vec<&str> {
-        let more = |argument: &String| MORE.contains(&argument.split('=').next().unwrap_or_default());
-        let all = self.arguments.iter().any(more).then_some(ALL);
-        self.features.iter().map(String::as_str).chain(all).collect()
+    /// What the bench is built with: all cases only if they are asked for, and GPUs through wgpu where there may be one,
+    /// or if an emulated one is asked for.
+    pub(crate) fn features(&self, has_gpu: bool) -> Vec<&str> {
+        let asked = |is_it: fn(&String) -> bool| self.arguments.iter().any(is_it);
+        let all = asked(|argument| MORE.contains(&argument.split('=').next().unwrap_or_default())).then_some(ALL);
+        let wgpu = (has_gpu || asked(|argument| argument.contains(WGPU))).then_some(WGPU);
+        self.features.iter().map(String::as_str).chain(wgpu).chain(all).collect()
+    }
+
+    pub(crate) fn run(&self) -> Result<ExitCode> {
+        let features = self.features(gpu::may_be_there());
+        if !features.iter().any(|feature| [ALL, WGPU].contains(feature)) {
+            println!(
+                "No GPU is seen here: the bench is built without wgpu. With --device wgpu:0 it measures an emulated one."
+            );
+        }
+        BENCH.run(None, &features, &self.arguments)
     }
 }
 
@@ -93,13 +110,15 @@ mod tests {
     fn only_what_needs_all_cases_is_built_with_them() {
         let features = |arguments: &[&str]| {
             let arguments = arguments.iter().map(ToString::to_string).collect();
-            Bench { features: vec!["blst".into()], arguments }.features().join(",")
+            Bench { features: vec!["blst".into()], arguments }.features(false).join(",")
         };
         assert_eq!(features(&[]), "blst");
         assert_eq!(features(&["--device", "cpu", "--json", "file"]), "blst");
         assert_eq!(features(&["--only", "ntt"]), "blst,all");
         assert_eq!(features(&["--log-n=16"]), "blst,all");
         assert_eq!(features(&["--profile", "full"]), "blst,all");
+        assert_eq!(features(&["--device", "wgpu:0"]), "blst,wgpu");
+        assert_eq!(Bench { features: vec![], arguments: vec![] }.features(true), [WGPU]);
     }
 
     #[test]

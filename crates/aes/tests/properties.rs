@@ -99,7 +99,7 @@ proptest! {
         key in proptest::collection::vec(any::<u8>(), 64),
         first in any::<u128>(),
         sector_bytes in 16..1000_usize,
-        plain in proptest::collection::vec(any::<u8>(), 16..12_000),
+        plain in proptest::collection::vec(any::<u8>(), 16..6000),
     ) {
         let last = plain.len() % sector_bytes;
         prop_assume!(key[..32] != key[32..] && (last == 0 || last >= 16));

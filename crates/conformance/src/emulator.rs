@@ -4,15 +4,20 @@ use evariste::backend::{Device, Error};
 use evariste_emulator::{Arithmetic, device};
 use libtest_mimic::Trial;
 
-use crate::harness::Case;
+use crate::{fields::EVERY_FIELD, harness::Case, sizes};
 
 /// What runs with the arithmetic of GPUs: the launches of all kernels, over a field and a curve of each shape, at few
 /// sizes, and what is not among these. Of long fields only some transforms: a multiplication takes microseconds here.
-const CARRY_FLAG: [&str; 19] = [
+const CARRY_FLAG: [&str; 24] = [
     "launches::",
     "device::views::",
     "field::bls12-377-fr::chains",
+    "field::bls12-381-fq2::operations",
     "field::goldilocks-3::chains",
+    "field::mersenne-89::inverse",
+    "field::mersenne-89::operations",
+    "field::secp256k1-fq::inverse",
+    "field::secp256k1-fq::operations",
     "field::deep_prefixes",
     "ntt::bls12-381-fr::definition",
     "ntt::bls12-381-fr::sizes",
@@ -39,6 +44,11 @@ const PORTABLE: [&str; 5] = [
     "ntt::goldilocks::sizes",
 ];
 
+/// What runs with every field alone, of all those: transforms over a long field with the portable arithmetic, which
+/// vectors have too.
+const WITH_EVERY_FIELD: [(&str, &str); 1] =
+    [("emulator-portable::ntt::bls12-381-fr::sizes", "vectors over this field run: --every-field has transforms too")];
+
 /// Not for this device: a trial that starts another process, which would run it on the CPU device; one whose threads
 /// write one place, as they may with such input, be it keys that are not sorted or counts that are false; and two about
 /// memory and counters, which are the CPU's.
@@ -57,6 +67,10 @@ pub(crate) fn trials(suite: fn(&Device, &str) -> Vec<Case>) -> Result<Vec<Trial>
         [("emulator", Arithmetic::CarryFlag, &CARRY_FLAG[..]), ("emulator-portable", Arithmetic::Portable, &PORTABLE)]
     {
         let device = device(arithmetic)?;
+        if arithmetic == Arithmetic::Portable {
+            // What lengths do to a kernel, the other arithmetic shows.
+            sizes::keep_to_few(&device);
+        }
         let is_wanted = |case: &Case| {
             let name = case.name.split_once("::").map_or("", |(_, name)| name);
             wanted.iter().any(|prefix| name.starts_with(prefix))
@@ -72,7 +86,13 @@ pub(crate) fn trials(suite: fn(&Device, &str) -> Vec<Case>) -> Result<Vec<Trial>
                 crate::prepared::check(&evariste_emulator::device(arithmetic)?, &["msm"]).map(drop)
             }));
         }
-        trials.extend(suite(&device, label).into_iter().filter(is_wanted).map(Case::trial));
+        let left_out = |case: &mut Case| {
+            let reason = WITH_EVERY_FIELD.iter().find(|(name, _)| !EVERY_FIELD && *name == case.name);
+            case.skipped = case.skipped.take().or_else(|| reason.map(|(_, reason)| (*reason).to_owned()));
+        };
+        let mut cases: Vec<Case> = suite(&device, label).into_iter().filter(is_wanted).collect();
+        cases.iter_mut().for_each(left_out);
+        trials.extend(cases.into_iter().map(Case::trial));
     }
     Ok(trials)
 }

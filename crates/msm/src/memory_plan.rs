@@ -433,8 +433,8 @@ mod tests {
     fn the_least_memory_is_enough_and_less_is_not() {
         type C = ark_bn254::g1::Config;
         let device = Device::cpu();
-        let bases = vec![ark_bn254::G1Affine::identity(); 300];
-        let tables = Precompute::Tables { budget: 300 * 64 * 40 };
+        let bases = vec![ark_bn254::G1Affine::identity(); 60];
+        let tables = Precompute::Tables { budget: 60 * 64 * 40 };
         let odd = [Precompute::OddSignedDigits { depth: 3 }, Precompute::Doublings { depth: 3 }];
         let precomputes = [Precompute::None, tables, odd[0], odd[1]];
         let plain = Tuning::default();
@@ -461,7 +461,7 @@ mod tests {
                         .memory(memory);
                     Msm::<C>::with_config(&device, &bases, config).unwrap()
                 };
-                for (len, count) in [(1, 1), (2, 1), (300, 1), (7, 3), (300, 5)] {
+                for (len, count) in [(1, 1), (2, 1), (60, 1), (7, 3), (60, 5)] {
                     let refused = with(0).scratch_bytes(len, count);
                     let Err(Error::Device(DeviceError::InsufficientMemory { needed, available: 0 })) = refused else {
                         panic!("{refused:?}")

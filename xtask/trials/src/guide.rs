@@ -6,8 +6,11 @@
 
 use std::{
     collections::BTreeSet,
-    env, fs,
+    env,
+    ffi::OsString,
+    fs,
     path::{Path, PathBuf, absolute},
+    process::{Command, ExitCode},
 };
 
 use anyhow::{Context, Result, bail, ensure};
@@ -78,6 +81,33 @@ pub(crate) fn trial() -> Trial {
     }
 }
 
+/// The variable in which cargo is told what stands for the compiler of the workspace's crates.
+const WRAPPER: &str = "RUSTC_WORKSPACE_WRAPPER";
+
+/// Set where this program stands for the compiler: what stood for it before, if anything.
+const CHECKS: &str = "EVARISTE_CHECKS_WITH";
+
+/// Where cargo has started this program as the compiler, checks a crate of the copy as the compiler would, and makes no
+/// code. `cargo check` would do the same, but check the dependencies too, which are compiled already.
+pub(crate) fn check_as_compiler() -> Option<ExitCode> {
+    let before = env::var_os(CHECKS)?;
+    let mut command: Vec<OsString> = env::args_os().skip(1).collect();
+    let is_script = command.iter().any(|argument| argument.to_str().is_some_and(|it| it.starts_with("build_script")));
+    for argument in command.iter_mut().filter(|_| !is_script) {
+        let Some(text) = argument.to_str() else { continue };
+        if text.starts_with("--emit=") {
+            *argument = "--emit=dep-info,metadata".into();
+        } else if let Some(library) = text.strip_suffix(".rlib").filter(|it| it.starts_with("evariste")) {
+            *argument = format!("{library}.rmeta").into();
+        }
+    }
+    if !before.is_empty() {
+        command.insert(0, before);
+    }
+    let status = Command::new(&command[0]).args(&command[1..]).status();
+    Some(if status.is_ok_and(|status| status.success()) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
 /// Adds the algorithm to a copy, compares the files with those that the page lists, and builds and tests what came of
 /// it.
 fn follow() -> Result<()> {
@@ -107,9 +137,9 @@ fn follow() -> Result<()> {
 
     let version = concat!("[workspace.package]\nversion = \"", env!("CARGO_PKG_VERSION"));
     insert(&copy.join("Cargo.toml"), version, "+copy")?;
-    let cargo = |arguments: &[&str]| -> Result<()> {
+    let cargo = |with: &[(&str, OsString)], arguments: &[&str]| -> Result<()> {
         let mut cargo = cargo().context("there is no cargo")?;
-        cargo.current_dir(&copy).env("CARGO_TARGET_DIR", &target);
+        cargo.current_dir(&copy).envs(with.iter().cloned());
         cargo.args(arguments).args(["--release", "--offline", "--quiet"]);
         let output = cargo.output().context("cargo could not be started")?;
         let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
@@ -118,12 +148,15 @@ fn follow() -> Result<()> {
     };
     // With devices that read its WGSL, where there are any. Nothing of this package is built. It gives dependencies the
     // features with which they are built already.
+    let mut with = vec![("CARGO_TARGET_DIR", target.into_os_string())];
     for tests in ["--lib", "--doc"] {
-        cargo(&["test", "--package", "evariste-gray", "--package", "evariste-trials", tests])?;
+        cargo(&with, &["test", "--package", "evariste-gray", "--package", "evariste-trials", tests])?;
     }
     // The façade, whose feature `full` trials and benches take, has it as a feature.
     let packages = ["evariste-trials", "evariste-benches", "evariste"].map(|package| ["--package", package]).concat();
-    cargo(&[&["check"], &packages[..], &["--features", "evariste/full"]].concat())?;
+    with.push((WRAPPER, env::current_exe()?.into()));
+    with.push((CHECKS, env::var_os(WRAPPER).unwrap_or_default()));
+    cargo(&with, &[&["build"], &packages[..], &["--features", "evariste/full"]].concat())?;
     fs::remove_dir_all(&copy).with_context(|| format!("removing {}", copy.display()))
 }
 

@@ -114,21 +114,22 @@ impl fmt::Display for Check {
     }
 }
 
-/// A field of each shape beside the scalar fields: their operations on vectors are checked, after all of [`FIELDS`].
+/// Fields with an arithmetic of their own beside the scalar fields, and an extension: their operations on vectors are
+/// checked, after all of [`FIELDS`].
 const VECTOR_FIELDS: &[Field] = &[
-    Field { name: "bls12-381-fq2", kernels: vector_kernels::<ark_bls12_381::Fq2> },
     Field { name: "goldilocks", kernels: small_kernels::<small::Goldilocks> },
     Field { name: "baby-bear", kernels: small_kernels::<small::BabyBear> },
     Field { name: "baby-bear-4", kernels: vector_kernels::<small::BabyBear4> },
-    Field { name: "koala-bear-5", kernels: vector_kernels::<small::KoalaBear5> },
 ];
 
-/// What has the shape of one of those, or their arithmetic: `cargo xtask kernels` checks it, and tests with every field
-/// do.
+/// What has the shape of one of those, or their arithmetic, or that of points above: `cargo xtask kernels` checks it, and
+/// tests with every field do.
 const FURTHER_FIELDS: &[Field] = &[
     Field { name: "bn254-fr", kernels: scalar_kernels::<ark_bn254::Fr> },
     Field { name: "bls12-381-fq", kernels: vector_kernels::<ark_bls12_381::Fq> },
+    Field { name: "bls12-381-fq2", kernels: vector_kernels::<ark_bls12_381::Fq2> },
     Field { name: "goldilocks-3", kernels: vector_kernels::<small::Goldilocks3> },
+    Field { name: "koala-bear-5", kernels: vector_kernels::<small::KoalaBear5> },
     Field { name: "bls12-381-g1", kernels: |_| Ok(MapToCurve::<ark_bls12_381::g1::Config>::kernels()) },
     Field { name: "bls12-381-g1", kernels: |_| Ok(HashToCurve::<ark_bls12_381::g1::Config>::kernels()) },
 ];

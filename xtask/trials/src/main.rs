@@ -30,6 +30,9 @@ static HEAP: evariste_conformance::Heap = evariste_conformance::Heap;
 
 fn main() -> ExitCode {
     evariste_conformance::run_child();
+    if let Some(outcome) = guide::check_as_compiler() {
+        return outcome;
+    }
     let outcome = match Command::parse() {
         Command::Test(options) => test::run(&options),
         Command::Kernels(options) => kernels::run(&options),

@@ -181,7 +181,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         println!("Emulated devices, CUDA sources on the host, all kernels and examples were left out: --all has them.");
     }
     if !EVERY_FIELD {
-        println!("Fields and curves of a shape that another one has were left out: --every-field has them.");
+        println!(
+            "Fields and curves of a shape that another one has, and operations over further shapes, were left out: \
+             --every-field has them."
+        );
     }
     // A name that is none runs nothing, which proves nothing.
     if let Some(filter) = options.filter.as_ref().filter(|_| total.is_of_nothing()) {

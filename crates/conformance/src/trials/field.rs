@@ -41,14 +41,12 @@ pub(crate) const AREA: Area = Area {
 };
 
 fn add(trials: &mut DeviceTrials<'_>) {
-    // All operations over one field of each number of limbs and shape of modulus, and over an extension of each kind of
-    // base.
+    // The arithmetic of one field of each number of limbs and shape of modulus, and of an extension of each kind of base;
+    // all operations over a long field, short ones, and an extension.
     prime::<ark_bls12_381::Fr>(trials, "bls12-381-fr");
     vector::add::<ark_bls12_381::Fr>(trials, "bls12-381-fr");
     matrix::add::<ark_bls12_381::Fr>(trials, "bls12-381-fr");
     prime::<ark_bls12_381::Fq>(trials, "bls12-381-fq");
-    vector::add::<ark_bls12_381::Fq>(trials, "bls12-381-fq");
-    matrix::add::<ark_bls12_381::Fq>(trials, "bls12-381-fq");
     prime::<small::Goldilocks>(trials, "goldilocks");
     vector::add::<small::Goldilocks>(trials, "goldilocks");
     matrix::add::<small::Goldilocks>(trials, "goldilocks");
@@ -56,14 +54,8 @@ fn add(trials: &mut DeviceTrials<'_>) {
     vector::add::<small::BabyBear>(trials, "baby-bear");
     matrix::add::<small::BabyBear>(trials, "baby-bear");
     prime::<fields::Mersenne89>(trials, "mersenne-89");
-    vector::add::<fields::Mersenne89>(trials, "mersenne-89");
-    matrix::add::<fields::Mersenne89>(trials, "mersenne-89");
     prime::<fields::Secp256k1>(trials, "secp256k1-fq");
-    vector::add::<fields::Secp256k1>(trials, "secp256k1-fq");
-    matrix::add::<fields::Secp256k1>(trials, "secp256k1-fq");
     over::<ark_bls12_381::Fq2>(trials, "bls12-381-fq2");
-    vector::add::<ark_bls12_381::Fq2>(trials, "bls12-381-fq2");
-    matrix::add::<ark_bls12_381::Fq2>(trials, "bls12-381-fq2");
     over::<small::BabyBear4>(trials, "baby-bear-4");
     vector::add::<small::BabyBear4>(trials, "baby-bear-4");
     matrix::add::<small::BabyBear4>(trials, "baby-bear-4");
@@ -80,6 +72,14 @@ fn add(trials: &mut DeviceTrials<'_>) {
     over::<small::Goldilocks3>(trials, "goldilocks-3");
     over::<small::KoalaBear5>(trials, "koala-bear-5");
     if EVERY_FIELD {
+        vector::add::<ark_bls12_381::Fq>(trials, "bls12-381-fq");
+        matrix::add::<ark_bls12_381::Fq>(trials, "bls12-381-fq");
+        vector::add::<fields::Mersenne89>(trials, "mersenne-89");
+        matrix::add::<fields::Mersenne89>(trials, "mersenne-89");
+        vector::add::<fields::Secp256k1>(trials, "secp256k1-fq");
+        matrix::add::<fields::Secp256k1>(trials, "secp256k1-fq");
+        vector::add::<ark_bls12_381::Fq2>(trials, "bls12-381-fq2");
+        matrix::add::<ark_bls12_381::Fq2>(trials, "bls12-381-fq2");
         vector::add::<ark_bn254::Fr>(trials, "bn254-fr");
         matrix::add::<ark_bn254::Fr>(trials, "bn254-fr");
         vector::add::<fields::Mnt4>(trials, "mnt4-753-fr");
@@ -126,56 +126,53 @@ fn add(trials: &mut DeviceTrials<'_>) {
     trials.add("baby-bear-4::chains", chains::<small::BabyBear4>);
 }
 
-const KERNELS: &[KernelGroup] = &[
-    KernelGroup {
-        name: "vector-long",
-        cases: if EVERY_FIELD {
-            &["bls12-381-fr::", "secp256k1-fq::", "mersenne-89::", "bn254-fr::"]
-        } else {
-            &["bls12-381-fr::", "secp256k1-fq::", "mersenne-89::"]
-        },
-        kernels: |_| {
-            let fields = [
-                vector_kernels::<ark_bls12_381::Fr>(),
-                vector_kernels::<fields::Secp256k1>(),
-                vector_kernels::<fields::Mersenne89>(),
-                product_kernels::<ark_bls12_381::Fr>(),
-                if EVERY_FIELD { vector_kernels::<ark_bn254::Fr>() } else { Vec::new() },
-            ];
-            Ok(fields.concat())
-        },
+const KERNELS: &[KernelGroup] = if EVERY_FIELD { &[LONG, LONGER, SMALL] } else { &[LONG, SMALL] };
+
+const LONG: KernelGroup = KernelGroup {
+    name: "vector-long",
+    cases: if EVERY_FIELD {
+        &["bls12-381-fr::", "secp256k1-fq::", "mersenne-89::", "bn254-fr::"]
+    } else {
+        &["bls12-381-fr::"]
     },
-    // Apart, since the emulator takes longest with it.
-    KernelGroup {
-        name: "vector-longer",
-        cases: if EVERY_FIELD { &["bls12-381-fq::", "bls12-381-fq2::"] } else { &["bls12-381-fq2::"] },
-        kernels: |_| {
-            // Its elements are pairs of the former's.
-            let mut kernels = vector_kernels::<ark_bls12_381::Fq2>();
-            if EVERY_FIELD {
-                kernels.extend(vector_kernels::<ark_bls12_381::Fq>());
-            }
-            Ok(kernels)
-        },
+    kernels: |_| {
+        let mut kernels = [vector_kernels::<ark_bls12_381::Fr>(), product_kernels::<ark_bls12_381::Fr>()].concat();
+        if EVERY_FIELD {
+            kernels.extend(vector_kernels::<fields::Secp256k1>());
+            kernels.extend(vector_kernels::<fields::Mersenne89>());
+            kernels.extend(vector_kernels::<ark_bn254::Fr>());
+        }
+        Ok(kernels)
     },
-    KernelGroup {
-        name: "vector-small",
-        cases: if EVERY_FIELD {
-            &["goldilocks::", "baby-bear::", "baby-bear-4::", "goldilocks-3::"]
-        } else {
-            &["goldilocks::", "baby-bear::", "baby-bear-4::"]
-        },
-        kernels: |_| {
-            let fields = [
-                vector_kernels::<small::Goldilocks>(),
-                vector_kernels::<small::BabyBear>(),
-                vector_kernels::<small::BabyBear4>(),
-                if EVERY_FIELD { vector_kernels::<small::Goldilocks3>() } else { Vec::new() },
-            ];
-            Ok(fields.concat())
-        },
+};
+
+/// Apart, since the emulator takes longest with it.
+const LONGER: KernelGroup = KernelGroup {
+    name: "vector-longer",
+    cases: &["bls12-381-fq::", "bls12-381-fq2::"],
+    kernels: |_| {
+        // The elements of the one are pairs of the other's.
+        Ok([vector_kernels::<ark_bls12_381::Fq2>(), vector_kernels::<ark_bls12_381::Fq>()].concat())
     },
-];
+};
+
+const SMALL: KernelGroup = KernelGroup {
+    name: "vector-small",
+    cases: if EVERY_FIELD {
+        &["goldilocks::", "baby-bear::", "baby-bear-4::", "goldilocks-3::"]
+    } else {
+        &["goldilocks::", "baby-bear::", "baby-bear-4::"]
+    },
+    kernels: |_| {
+        let fields = [
+            vector_kernels::<small::Goldilocks>(),
+            vector_kernels::<small::BabyBear>(),
+            vector_kernels::<small::BabyBear4>(),
+            if EVERY_FIELD { vector_kernels::<small::Goldilocks3>() } else { Vec::new() },
+        ];
+        Ok(fields.concat())
+    },
+};
 
 fn vector_kernels<F: DeviceField>() -> Vec<KernelSpec> {
     let [a, b, c] = [0, 1, 2].map(Expression::column);

@@ -216,7 +216,7 @@ fn sort_with_false_counts(device: &Device) -> Outcome {
 fn sort_large(device: &Device) -> Outcome {
     let sort = RadixSort::new(device)?;
     let len = match device.info().features.software {
-        true => 1 << 18,
+        true => 1 << 16,
         false if is_checked_cpu(device) => (1 << 20) + 17,
         false => (1 << 22) + 17,
     };

@@ -91,10 +91,9 @@ fn damaged_cache_files_are_replaced(device: &Device) -> Outcome {
 /// With an empty cache, and again from what the first process left there.
 fn prepared_calls_compile_nothing(device: &Device) -> Outcome {
     let folder = Folder::new(&format!("prepared-{}", device.info().id.to_string().replace(':', "-")))?;
-    let scenario = format!("prepared {}", device.info().id);
     let variables = [(CACHE_VARIABLE, folder.path().as_os_str()), ("MESA_SHADER_CACHE_DISABLE", OsStr::new("true"))];
-    let run = || child::run(&scenario, &variables, None);
-    let (first, second) = (run()?, run()?);
+    let run = |scenario| child::run(&format!("{scenario} {}", device.info().id), &variables, None);
+    let (first, second) = (run("prepared")?, run("prepared-again")?);
     for report in [&first, &second] {
         expect(report, report.starts_with("ok: "))?;
     }

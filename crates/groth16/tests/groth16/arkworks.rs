@@ -109,8 +109,7 @@ fn arkworks_keys<E: DevicePairing>(steps: u64) {
     verifier.verify(&proof, &system.assignment[1..3]).unwrap();
 }
 
-#[test]
-fn arkworks_keys_give_the_same_bytes() {
+pub(crate) fn arkworks_keys_give_the_same_bytes() {
     // From one constraint less than fill a domain to one more.
     for steps in [0, 1, 10, 11, 12, 100] {
         arkworks_keys::<Bn254>(steps);
@@ -155,8 +154,7 @@ impl R1CSToQAP for CircomReduction {
     }
 }
 
-#[test]
-fn circom_keys_give_the_same_bytes() {
+pub(crate) fn circom_keys_give_the_same_bytes() {
     let rng = &mut test_rng();
     for steps in [1, 11, 12, 50] {
         let system = system(Squares { start: Fr::rand(rng), steps });
@@ -176,8 +174,7 @@ fn circom_keys_give_the_same_bytes() {
     }
 }
 
-#[test]
-fn keys_and_matrices_fit_together() {
+pub(crate) fn keys_and_matrices_fit_together() {
     let rng = &mut test_rng();
     let circuit = Squares { start: Fr::rand(rng), steps: 5 };
     let system = system(circuit);

@@ -14,14 +14,12 @@ fn tells<E: CircomCurve>(expected: Curve) {
     assert_eq!(snarkjs::curve_of_verifying_key(&folder.text("verification_key.json")), Ok(expected));
 }
 
-#[test]
-fn files_tell_their_curve() {
+pub(crate) fn files_tell_their_curve() {
     tells::<Bn254>(Curve::Bn254);
     tells::<Bls12_381>(Curve::Bls12381);
 }
 
-#[test]
-fn other_curves_are_refused() {
+pub(crate) fn other_curves_are_refused() {
     let folder = Folder::new::<Bn254>("chain");
     let mut bytes = folder.bytes("circuit.zkey");
     // Section 1 has 12 bytes of a header and 4 of contents after the file's 12; 12 of section 2 follow.

@@ -39,8 +39,7 @@ fn proves<E: CircomCurve>(circuit: &str, constraints: usize) {
     verifier.verify_batch(&[(theirs, public.clone()), (ours, public)]).unwrap();
 }
 
-#[test]
-fn snarkjs_files_prove() {
+pub(crate) fn snarkjs_files_prove() {
     proves::<Bn254>("multiplier", 1);
     proves::<Bn254>("chain", 61);
     proves::<Bn254>("merkle", 212);
@@ -81,8 +80,7 @@ fn written_as_read<E: CircomCurve>(circuit: &str) {
     assert_eq!(Key::from_zkey_bytes(&folder.bytes("circuit.zkey"), Check::Curve).unwrap(), key);
 }
 
-#[test]
-fn files_are_written_as_snarkjs_writes_them() {
+pub(crate) fn files_are_written_as_snarkjs_writes_them() {
     written_as_read::<Bn254>("multiplier");
     written_as_read::<Bn254>("chain");
     written_as_read::<Bn254>("merkle");
@@ -90,8 +88,7 @@ fn files_are_written_as_snarkjs_writes_them() {
     written_as_read::<Bls12_381>("chain");
 }
 
-#[test]
-fn a_wrong_witness_is_found() {
+pub(crate) fn a_wrong_witness_is_found() {
     let folder = Folder::new::<Bn254>("chain");
     let (r1cs, witness) = (folder.r1cs::<Fr>(), folder.witness::<Fr>());
     let mut values = witness.values().to_vec();
@@ -120,8 +117,7 @@ fn a_wrong_witness_is_found() {
     assert_eq!(refused.unwrap_err(), Error::WitnessLength { expected: last + 1, actual: last });
 }
 
-#[test]
-fn errors_name_the_file_the_section_and_the_offset() {
+pub(crate) fn errors_name_the_file_the_section_and_the_offset() {
     let folder = Folder::new::<Bn254>("multiplier");
     let missing = folder.path("missing.zkey");
     let Err(Error::Io { path: Some(path), kind, .. }) = Key::<Bn254>::from_zkey(&missing) else {
@@ -153,8 +149,7 @@ fn errors_name_the_file_the_section_and_the_offset() {
 }
 
 /// A point of H moves off the curve: the check says so, and trusting does not.
-#[test]
-fn checks_are_made_as_chosen() {
+pub(crate) fn checks_are_made_as_chosen() {
     let folder = Folder::new::<Bls12_381>("multiplier");
     let key = folder.key::<Bls12_381>();
     let mut bytes = Vec::new();

@@ -51,8 +51,7 @@ fn mutate<T: PartialEq + Sync>(bytes: &[u8], read: fn(&[u8]) -> Result<T>) {
     });
 }
 
-#[test]
-fn damaged_keys_are_refused() {
+pub(crate) fn damaged_keys_are_refused() {
     mutate(&written_key::<Bn254>("multiplier"), read_key::<Bn254>);
     mutate(&written_key::<Bls12_381>("multiplier"), read_key::<Bls12_381>);
     // A file by snarkjs, whose contributions are read over: no panic.
@@ -65,14 +64,12 @@ fn damaged_keys_are_refused() {
     }
 }
 
-#[test]
-fn damaged_witnesses_are_refused() {
+pub(crate) fn damaged_witnesses_are_refused() {
     mutate(&Folder::new::<Bn254>("chain").bytes("witness.wtns"), read_witness::<Fr>);
     mutate(&Folder::new::<Bls12_381>("chain").bytes("witness.wtns"), read_witness::<ark_bls12_381::Fr>);
 }
 
-#[test]
-fn damaged_constraints_are_refused() {
+pub(crate) fn damaged_constraints_are_refused() {
     let bytes = Folder::new::<Bn254>("multiplier").bytes("circuit.r1cs");
     let read: fn(&[u8]) -> Result<R1cs<Fr>> = R1cs::from_bytes;
     let value = read(&bytes).unwrap();
@@ -151,16 +148,14 @@ fn damage_sections<T>(bytes: &[u8], read: fn(&[u8]) -> Result<T>) {
     assert!(matches!(problem(&version).0, Problem::Version { actual: 9, .. }));
 }
 
-#[test]
-fn sections_are_there_once() {
+pub(crate) fn sections_are_there_once() {
     damage_sections(&written_key::<Bn254>("multiplier"), read_key::<Bn254>);
     damage_sections(&Folder::new::<Bn254>("chain").bytes("witness.wtns"), read_witness::<Fr>);
     damage_sections::<R1cs<Fr>>(&Folder::new::<Bn254>("multiplier").bytes("circuit.r1cs"), R1cs::from_bytes);
 }
 
 /// The proof system is told before what its keys have.
-#[test]
-fn keys_of_other_proof_systems_are_refused() {
+pub(crate) fn keys_of_other_proof_systems_are_refused() {
     let mut bytes = written_key::<Bn254>("multiplier");
     bytes[8] += 1;
     bytes.extend(12_u32.to_le_bytes());
@@ -175,8 +170,7 @@ fn keys_of_other_proof_systems_are_refused() {
     assert_eq!(problem(&bytes), Problem::Protocol { expected: 1, actual: 2 });
 }
 
-#[test]
-fn files_of_another_curve_are_refused() {
+pub(crate) fn files_of_another_curve_are_refused() {
     let folder = Folder::new::<Bls12_381>("multiplier");
     let problem = |error| match error {
         Error::File { problem, .. } => problem,
@@ -218,8 +212,7 @@ fn mutate_text<T: PartialEq + Sync>(text: &str, read: fn(&str) -> Result<T>) {
     shortened.for_each(|len| assert!(matches!(read(&text[..len]), Err(Error::Json { .. })), "the first {len} bytes"));
 }
 
-#[test]
-fn damaged_texts_are_refused() {
+pub(crate) fn damaged_texts_are_refused() {
     let folder = Folder::new::<Bn254>("multiplier");
     mutate_text(&folder.text("proof.json"), snarkjs::read_proof::<Bn254>);
     mutate_text(&folder.text("public.json"), snarkjs::read_public::<Bn254>);

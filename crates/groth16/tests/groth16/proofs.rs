@@ -13,8 +13,7 @@ fn prover() -> (Prover<Bn254>, Witness<Fr>) {
 }
 
 /// The errors stand where the witnesses do, and the proofs between them hold.
-#[test]
-fn errors_take_the_place_of_proofs() {
+pub(crate) fn errors_take_the_place_of_proofs() {
     let (prover, good) = prover();
     let mut values = good.values().to_vec();
     let last = values.len() - 1;
@@ -40,8 +39,7 @@ fn errors_take_the_place_of_proofs() {
 }
 
 /// The iterator reads one witness ahead, however many there are.
-#[test]
-fn witnesses_are_read_when_they_are_due() {
+pub(crate) fn witnesses_are_read_when_they_are_due() {
     let (prover, witness) = prover();
     let read = std::cell::Cell::new(0);
     let endless = std::iter::repeat_with(|| {
@@ -55,8 +53,7 @@ fn witnesses_are_read_when_they_are_due() {
     }
 }
 
-#[test]
-fn many_proofs_hold() {
+pub(crate) fn many_proofs_hold() {
     let (prover, witness) = prover();
     let public = witness.public(prover.public_inputs()).unwrap();
     for count in [0, 1, 2, 5] {

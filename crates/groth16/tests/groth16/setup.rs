@@ -32,8 +32,7 @@ fn proves<E: CircomCurve>(circuit: &str) {
     assert_eq!(other.verify(&proof, public), Err(Error::Rejected));
 }
 
-#[test]
-fn keys_of_our_own_prove() {
+pub(crate) fn keys_of_our_own_prove() {
     proves::<Bn254>("multiplier");
     proves::<Bn254>("chain");
     proves::<Bn254>("merkle");
@@ -42,8 +41,7 @@ fn keys_of_our_own_prove() {
 }
 
 /// No constraint but that of the constant 1, and public inputs that nothing constrains.
-#[test]
-fn the_least_circuits_prove() {
+pub(crate) fn the_least_circuits_prove() {
     let rng = &mut test_rng();
     for (constraints, public) in [(0, 0), (1, 0), (0, 1), (1, 2)] {
         let rows = vec![Vec::new(); constraints];
@@ -62,8 +60,7 @@ fn the_least_circuits_prove() {
     }
 }
 
-#[test]
-fn squares_satisfy_their_constraints() {
+pub(crate) fn squares_satisfy_their_constraints() {
     for log in [2, 5] {
         let (r1cs, witness) = reference::squares::<Fr>(log).unwrap();
         r1cs.check(&witness).unwrap();
@@ -76,8 +73,7 @@ fn squares_satisfy_their_constraints() {
 }
 
 /// The set-up draws its secrets from the generator that it is given.
-#[test]
-fn keys_differ_by_their_secrets() {
+pub(crate) fn keys_differ_by_their_secrets() {
     let r1cs = Folder::new::<Bn254>("multiplier").r1cs::<Fr>();
     let rng = &mut test_rng();
     let [first, second] = [(); 2].map(|()| Key::<Bn254>::insecure(&r1cs, rng).unwrap());

@@ -68,8 +68,7 @@ fn refuses<E: CircomCurve>() {
     }
 }
 
-#[test]
-fn what_does_not_hold_is_refused() {
+pub(crate) fn what_does_not_hold_is_refused() {
     refuses::<Bn254>();
     refuses::<Bls12_381>();
 }
@@ -80,8 +79,7 @@ fn outside() -> G2Affine {
     points.into_iter().find(|point| !point.is_in_correct_subgroup_assuming_on_curve()).unwrap()
 }
 
-#[test]
-fn points_off_the_curve_and_the_subgroup_are_refused() {
+pub(crate) fn points_off_the_curve_and_the_subgroup_are_refused() {
     let (verifier, good) = proofs::<Bn254>(2);
     let off = G1Affine::new_unchecked(Fq::from(3), Fq::from(3));
     type Change = fn(&mut Proof<Bn254>, G1Affine);
@@ -103,8 +101,7 @@ fn points_off_the_curve_and_the_subgroup_are_refused() {
     }
 }
 
-#[test]
-fn verifying_keys_are_checked() {
+pub(crate) fn verifying_keys_are_checked() {
     let good = Folder::new::<Bn254>("chain").key::<Bn254>().verifying_key().clone();
     let refused = |change: fn(&mut VerifyingKey<Bn254>)| {
         let mut key = good.clone();
@@ -122,8 +119,7 @@ fn verifying_keys_are_checked() {
     assert_eq!(refused(|key| key.gamma_abc_g1.clear()), Error::Parts { part: "gamma_abc_g1", expected: 1, actual: 0 });
 }
 
-#[test]
-fn numbers_of_texts_are_below_the_modulus() {
+pub(crate) fn numbers_of_texts_are_below_the_modulus() {
     let read = snarkjs::read_public::<Bn254>;
     let r = "21888242871839275222246405745257275088548364400416034343698204186575808495617";
     assert_eq!(read(&format!("[\"{}6\", \"0\"]", &r[..r.len() - 1])), Ok(vec![-Fr::ONE, Fr::ZERO]));

@@ -8,14 +8,15 @@ use std::{
 };
 
 use ark_bls12_381::Fr;
+use ark_ff::FftField;
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 use evariste::backend::Device;
-use evariste::field::Mont;
+use evariste::field::{DeviceField, Mont, small::BabyBear};
 use evariste::ntt::Ntt;
 use libtest_mimic::Failed;
 
 use crate::{
-    devices::is_checked_cpu,
+    devices::{is_checked_cpu, is_emulated},
     expect::{expect, expect_equal, expect_same},
     prepared,
     samples::samples,
@@ -42,9 +43,14 @@ pub fn run_child() {
         "best" => Device::best().map(|device| device.to_string()).map_err(Failed::from),
         "open" => device.parse::<Device>().map(|device| device.to_string()).map_err(Failed::from),
         "ntt" => device.parse::<Device>().map_err(Failed::from).and_then(|device| checked_ntt(&device)),
-        "cycles" => device.parse::<Device>().map_err(Failed::from).and_then(|device| cycles(&device)),
+        "cycles" => device.parse::<Device>().map_err(Failed::from).and_then(|device| few_or_many_cycles(&device)),
         "launches" => device.parse::<Device>().map_err(Failed::from).and_then(|device| launches(&device)),
         "prepared" => device.parse::<Device>().map_err(Failed::from).and_then(|device| prepared::check(&device, &[])),
+        // What finds its kernels kept does so in each area.
+        "prepared-again" => device
+            .parse::<Device>()
+            .map_err(Failed::from)
+            .and_then(|device| prepared::check(&device, if is_emulated(&device) { &["msm", "sumcheck"] } else { &[] })),
         "memory" => device.parse::<Device>().map_err(Failed::from).and_then(|device| exhausted(&device)),
         _ => Err(format!("unknown scenario {name}").into()),
     };
@@ -108,17 +114,22 @@ fn launches(device: &Device) -> Result<String, Failed> {
     Ok(report)
 }
 
+/// A plan holds the same over every field, and an emulated GPU multiplies numbers of one limb far faster.
+fn few_or_many_cycles(device: &Device) -> Result<String, Failed> {
+    if is_emulated(device) { cycles::<BabyBear>(device) } else { cycles::<Fr>(device) }
+}
+
 /// Growth of memory over many plans, in bytes of this process and of the device, and how much of it is allowed.
-fn cycles(device: &Device) -> Result<String, Failed> {
-    let x = samples::<Fr>(1 << 12, 21);
+fn cycles<F: DeviceField + FftField>(device: &Device) -> Result<String, Failed> {
+    let x = samples::<F>(1 << 12, 21);
     let mut growth = Vec::new();
     // An emulated GPU takes milliseconds for each, and a leaked buffer shows after a few.
     let cycles = if device.info().features.software || is_checked_cpu(device) { CYCLES / 8 } else { CYCLES };
     for _ in 0..WINDOWS {
         let before = (resident_bytes(), held_bytes(device));
         for _ in 0..cycles {
-            let ntt = Ntt::new(device, 12)?;
-            let mut data = device.upload::<Mont<Fr>>(&x)?;
+            let ntt = Ntt::<F>::new(device, 12)?;
+            let mut data = device.upload::<Mont<F>>(&x)?;
             ntt.forward(&mut data)?;
         }
         device.sync()?;

@@ -7,7 +7,7 @@
 use std::{
     env, fs,
     path::{Path, PathBuf},
-    process::{self, Command, ExitCode},
+    process::{self, Command},
 };
 
 use ark_bls12_381::Bls12_381;
@@ -17,13 +17,14 @@ use ark_groth16::Proof;
 use ark_std::test_rng;
 use evariste_backend::Device;
 use evariste_groth16::{CircomCurve, Key, Prover, R1cs, Verifier, Witness, reference, snarkjs};
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Failed, Trial};
 use sha2::{Digest, Sha256};
 
 /// The variable that names the packages' folder.
 const VARIABLE: &str = "EVARISTE_CIRCOM";
 
-fn main() -> ExitCode {
+/// The trials. What a machine lacks for one is its reason to be skipped.
+pub(crate) fn trials() -> Vec<Trial> {
     // Programs run in folders of their own.
     let packages = env::var_os(VARIABLE).map(|folder| fs::canonicalize(&folder).unwrap_or_else(|_| folder.into()));
     let program = match &packages {
@@ -37,16 +38,15 @@ fn main() -> ExitCode {
     let trial = |name: &str, reason: &Option<String>, run: fn(&str, &Path) -> Result<(), Failed>| {
         let (program, packages) = (program.clone(), packages.clone().unwrap_or_default());
         let kind = reason.as_ref().map(|reason| format!("skipped: {reason}"));
-        let trial = Trial::test(name, move || run(&program, &packages)).with_ignored_flag(kind.is_some());
-        trial.with_kind(kind.unwrap_or_default())
+        let trial = Trial::test(format!("circom::{name}"), move || run(&program, &packages));
+        trial.with_ignored_flag(kind.is_some()).with_kind(kind.unwrap_or_default())
     };
-    let trials = vec![
+    vec![
         trial("bn254", &no_snarkjs, |program, _| takes_proofs::<Bn254>(program, "merkle")),
         trial("bls12-381", &no_snarkjs, |program, _| takes_proofs::<Bls12_381>(program, "chain")),
         trial("poseidon_path", &no_packages, poseidon_path),
         trial("sha256", &no_packages, sha256),
-    ];
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    ]
 }
 
 /// A folder for one test, gone when dropped.
