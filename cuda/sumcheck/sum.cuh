@@ -9,14 +9,20 @@ __device__ constexpr uint32_t group_of(uint32_t points) {
     return group;
 }
 
-// The sum of what the first `count` threads of each group have, a power of two, or all if they are fewer. In the group's first
-// thread.
+// The sum of what the first `count` threads of each group have, or all if they are fewer. The others have zeros. In the
+// group's first thread.
 __device__ __forceinline__ F group_sum(F total, F* tile, uint32_t group, uint32_t count) {
     uint32_t thread = threadIdx.x, lane = thread % group;
     tile[thread] = total;
     __syncthreads();
+    // Those of several devices need be no power of two.
+    uint32_t below = min(group, count) - 1;
+    below |= below >> 1;
+    below |= below >> 2;
+    below |= below >> 4;
+    below |= below >> 8;
 #pragma unroll 1
-    for (uint32_t half = min(group, count) / 2; half > 0; half /= 2) {
+    for (uint32_t half = (below + 1) / 2; half > 0; half /= 2) {
         if (lane < half) {
             total = f_add(total, tile[thread + half]);
             tile[thread] = total;

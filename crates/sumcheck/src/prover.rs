@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use evariste_backend::{Buffer, Device, Element, Queue, View, author::Lazy};
+use evariste_backend::{Buffer, Device, Element, Queue, Secrecy, View, author::Lazy};
 use evariste_expression::{Constants, Expression};
 use evariste_field::{DeviceField, Mont};
 
@@ -224,8 +224,8 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
                 return Err(Error::length(what, expected, 0));
             }
         };
-        let mut run =
-            self.start(statement, TablePlace::Given(tables), point, Weighted::ByFactors(E::ONE), Challenge::Host)?;
+        let (given, weight) = (TablePlace::Given(tables), (point, Weighted::ByFactors(E::ONE)));
+        let mut run = self.start(statement, given, weight, Challenge::Host, Secrecy::Public)?;
         run.sum(point)
     }
 
@@ -277,16 +277,17 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
         }
     }
 
-    /// The tables where rounds find them, with the weight and what the device needs to draw challenges.
+    /// The tables where rounds find them, with the weight and what the device needs to draw challenges. What rounds make
+    /// is as secret as the tables, and at least as secret as said.
     fn start<'a, 'p>(
         &'p self,
         statement: &'p Statement<E>,
         place: TablePlace<'a, E, T>,
-        point: Option<&[E]>,
-        weighted: Weighted<E>,
+        (point, weighted): (Option<&[E]>, Weighted<E>),
         challenge: Challenge,
+        secrecy: Secrecy,
     ) -> Result<ProofRun<'a, 'p, E, T>> {
-        let secrecy = place.secrecy();
+        let secrecy = Secrecy::of([place.secrecy(), secrecy]);
         let mut expression = self.expression.clone();
         let mut columns = statement.tables();
         let split = match (point, weighted) {
@@ -363,7 +364,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             self.may_draw(statement) && !by_table && rounds == statement.num_vars() && transcript.blake3().is_some();
         let weighted = if table { Weighted::ByTable } else { Weighted::ByFactors(E::ONE) };
         let challenge = if drawn { Challenge::Device } else { Challenge::Host };
-        let mut run = self.start(statement, place, point.as_deref(), weighted, challenge)?;
+        let mut run = self.start(statement, place, (point.as_deref(), weighted), challenge, Secrecy::Public)?;
         if self.config.check && run.sum(if table { None } else { point.as_deref() })? != claim {
             return Err(Error::FalseClaim);
         }

@@ -69,8 +69,8 @@ struct Kernels {
 
 /// The tables of eq for two groups of coordinates, each for every number of these from none on. The coordinates are the
 /// first ones of the group, or the last ones if variables are bound from the lowest. A round finds its own among them,
-/// whatever variables are left. Those of the second group may be scaled: the weight of a pair has one factor of them, but
-/// for final rounds.
+/// whatever variables are left. Those of the second group may be scaled: the weight of a pair has one factor of them.
+/// Final rounds need the scale 1, since they have a factor of one group only.
 #[derive(Debug)]
 pub(crate) struct SplitEq<E: DeviceField> {
     pub(crate) tables: Buffer<Mont<E>>,

@@ -39,6 +39,7 @@ fn add(trials: &mut DeviceTrials<'_>) {
     trials.add("short::sums", sums::<curves::Short>);
     trials.add("baby-bear::transforms", transforms::<BabyBear>);
     trials.add("baby-bear-4::proofs", proofs::<BabyBear4, BabyBear>);
+    trials.add("baby-bear-4::unlike", unlike);
     if EVERY_FIELD || !is_emulated(trials.device) {
         trials.add("bls12-381-g1::sums", sums::<ark_bls12_381::g1::Config>);
         trials.add("bls12-381-fr::transforms", transforms::<ark_bls12_381::Fr>);
@@ -200,7 +201,7 @@ fn failures(device: &Device) -> Outcome {
     let distribution = ShardedSumcheck::<BabyBear4, BabyBear>::distribution(&statement);
     let table = Sharded::upload(&devices, &host, distribution)?;
     let claim = BabyBear4::from_base_prime_field(host.iter().map(Field::square).sum());
-    // A round, and the table that the first device goes on with; or all rounds.
+    // Two rounds; or all.
     for (challenge, launches) in [(Challenge::Device, 2), (Challenge::Host, 4)] {
         let config = SumcheckConfig::default().challenge(challenge);
         let prover = ShardedSumcheck::<BabyBear4, BabyBear>::with_config(&devices, &gate, config)?;
@@ -214,6 +215,22 @@ fn failures(device: &Device) -> Outcome {
             expect_equal(&format!("{error}"), &is_told, &true)?;
             expect_equal("the proof after that", &prove()?.proof, &proof)?;
         }
+        // Copies from it, and what is read of it at the end.
+        for after in 0.. {
+            broken.fail_read_after(after);
+            match prove() {
+                Err(error) => {
+                    let told = matches!(&error, sumcheck::Error::Device(Error::Driver { reason, .. }) if reason == "made to fail");
+                    expect_equal(&format!("{error}"), &told, &true)?;
+                }
+                Ok(proved) => {
+                    expect_equal("reads of a proof", &(after > 3), &true)?;
+                    expect_equal("a proof on a device that works", &proved.proof, &proof)?;
+                    break;
+                }
+            }
+        }
+        broken.fail_read_after(usize::MAX);
     }
     let ntt = ShardedNtt::<BabyBear>::new(&devices, 6)?;
     let host = random::<BabyBear>(1 << 6, 4);
@@ -325,6 +342,47 @@ fn large(device: &Device) -> Outcome {
         let prover = ShardedSumcheck::<Fr>::new(&devices, &gate)?;
         let proved = prover.prove(&statement, &[&table], claim, &mut transcript())?;
         expect_equal(&format!("a proof over {devices}"), &proved.proof.to_bytes(), &one.proof.to_bytes())?;
+    }
+    Ok(())
+}
+
+/// Proofs by this device and one with another parallelism: they divide rounds differently. Parts of a table may be public
+/// beside secret ones.
+fn unlike(device: &Device) -> Outcome {
+    let below = Device::another_cpu();
+    let mut info = below.info().clone();
+    info.parallelism = if device.info().parallelism < 16 { 256 } else { 1 };
+    let other = Device::unregistered(Recorder::with_info(&below, info, &[]));
+    let [a, b] = [0, 1].map(Expression::column);
+    for gate in [a.clone(), a.clone() * b.clone(), a.clone() * a.clone() * b + a] {
+        for num_vars in 9..=11 {
+            let tables = [random::<BabyBear>(1 << num_vars, 1), random(1 << num_vars, 2)];
+            let tables = &tables[..gate.columns()];
+            let statement = Statement::<BabyBear4>::new(num_vars, &gate)?.weight(Weight::Eq(random(num_vars, 3)));
+            let whole =
+                tables.iter().map(|table| device.upload::<Mont<BabyBear>>(table)).collect::<Result<Vec<_>, _>>()?;
+            let whole: Vec<_> = whole.iter().collect();
+            let transcript = || Blake3Transcript::new(b"unlike devices");
+            let one = sumcheck::Sumcheck::<BabyBear4, BabyBear>::new(device, &gate)?;
+            let claim = one.sum(&statement, &whole)?;
+            let expected = one.prove(&statement, &whole, claim, &mut transcript())?.proof;
+            for devices in [[device, &other], [&other, device]] {
+                let devices = Devices::new(devices.map(Device::clone))?;
+                let prover = ShardedSumcheck::<BabyBear4, BabyBear>::new(&devices, &gate)?;
+                let parts = tables.iter().map(|table| {
+                    let upload = |place: usize| {
+                        let own: Vec<BabyBear> = table.iter().skip(place).step_by(2).copied().collect();
+                        let secrecy = if place == 0 { Secrecy::Public } else { Secrecy::Secret };
+                        devices[place].upload_with::<Mont<BabyBear>>(&own, secrecy)
+                    };
+                    Sharded::from_parts(vec![upload(0)?, upload(1)?], Distribution::Cyclic)
+                });
+                let parts = parts.collect::<Result<Vec<_>, _>>()?;
+                let parts: Vec<_> = parts.iter().collect();
+                let proved = prover.prove(&statement, &parts, claim, &mut transcript())?;
+                expect_equal(&format!("2^{num_vars} over {devices}, {gate:?}"), &proved.proof, &expected)?;
+            }
+        }
     }
     Ok(())
 }

@@ -176,6 +176,7 @@ impl<E: DeviceField, T: DeviceField> ProofRun<'_, '_, E, T> {
         let Some(kernel) = kernel else { return Ok(0) };
         let params = drawn.params(round, self.matrix_at, &steps.ones, self.layout(kernel, round, steps.ones[round]));
         let params = Params { partials_at: params.partials_at + before as u32, ..params };
+        assert!(before + params.chunks as usize * steps.values(round) <= drawn.most, "room for partial sums");
         let states = (round > 0).then_some(&mut drawn.states);
         self.launch(kernel, kind, &params, drawn.partials.as_view_mut(), states)?;
         Ok(params.chunks)
@@ -186,10 +187,8 @@ impl<E: DeviceField, T: DeviceField> ProofRun<'_, '_, E, T> {
         let num_vars = self.statement.num_vars();
         let tail = self.tail(from, steps)?;
         for round in from..tail.as_ref().map_or(num_vars, |tail| tail.from) {
-            match self.draw_round(round, 0, steps, drawn)? {
-                0 => {}
-                chunks => drawn.left(chunks),
-            }
+            let chunks = self.draw_round(round, 0, steps, drawn)?;
+            drawn.left(chunks);
         }
         match tail {
             Some(Tail { kind, kernel, from }) => {

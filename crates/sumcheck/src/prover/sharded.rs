@@ -26,7 +26,7 @@ use std::{
     thread,
 };
 
-use evariste_backend::{Buffer, Devices, Distribution, Secrecy, Sharded, View, author::Wiped};
+use evariste_backend::{Buffer, Devices, Distribution, Error as DeviceError, Secrecy, Sharded, View, author::Wiped};
 use evariste_expression::Expression;
 use evariste_field::{DeviceField, Mont, Vector};
 
@@ -99,7 +99,7 @@ impl<E: DeviceField, T: DeviceField> ShardedSumcheck<E, T> {
     }
 
     /// Makes a prover for `expression` with a configuration. Challenges are drawn on the host, whatever it says, if not
-    /// all devices can draw them, or if a table has fewer than four elements for each device.
+    /// all devices can draw them, or if a table has fewer than four elements for each place.
     ///
     /// # Errors
     /// Fails under the conditions of [`ShardedSumcheck::new`].
@@ -160,7 +160,11 @@ impl<E: DeviceField, T: DeviceField> ShardedSumcheck<E, T> {
         }
         let mut session = session;
         if let Some((rounds, state)) = self.drawn_apart(&mut session) {
-            return self.draw(session, rounds, state, tables);
+            match self.drawn(&session, rounds, state, tables) {
+                // Loops that draw from the sums of all may be longer than a device allows.
+                Err(Error::Device(DeviceError::TooLarge { .. })) => {}
+                drawn => return drawn.map(|(messages, values)| session.replay(messages, values)),
+            }
         }
         let (part, own) = (session.part.clone(), session.own.clone());
         let values = self.relayed(&part, tables, claim, own.as_deref(), |parts| session.next(parts))?;
@@ -177,23 +181,23 @@ impl<E: DeviceField, T: DeviceField> ShardedSumcheck<E, T> {
         Some((all.saturating_sub(self.log_joined).clamp(2, of_place), state))
     }
 
-    /// Proves with challenges that devices draw. Each adds up the partial sums of all, which have the weight of their
-    /// place, so that all draw the same. The first device does the rounds behind the first `rounds` alone. The host
-    /// queues everything, and waits once.
-    fn draw(
+    /// The messages and values of a proof whose challenges devices draw. Each adds up the partial sums of all, which have
+    /// the weight of their place, so that all draw the same. The first device does the rounds behind the first `rounds`
+    /// alone. The host queues everything, and waits once.
+    fn drawn(
         &self,
-        session: Session<'_, E>,
+        session: &Session<'_, E>,
         rounds: usize,
         state: [u32; 8],
         tables: &[&Sharded<Mont<T>>],
-    ) -> Result<ProverOutput<E>> {
+    ) -> Result<(Vec<Vec<E>>, Vec<E>)> {
         let (statement, part) = (session.statement, session.part.clone());
         let (point, own, weights) = (session.point.as_deref(), session.own.as_deref(), &session.weights);
         let secrecy = Secrecy::of(tables.iter().flat_map(|table| table.parts()).map(Buffer::secrecy));
         let mut runs = self.devices.run(|place, _| {
             let given = TablePlace::Given(of_place(tables, place));
-            let weighted = Weighted::ByFactors(weights[place]);
-            let run = self.plans[place].start(&part, given, own, weighted, Challenge::Device)?;
+            let weight = (own, Weighted::ByFactors(weights[place]));
+            let run = self.plans[place].start(&part, given, weight, Challenge::Device, secrecy)?;
             let steps = run.steps(statement, point)?;
             Ok::<_, Error>((run, steps))
         })?;
@@ -201,14 +205,15 @@ impl<E: DeviceField, T: DeviceField> ShardedSumcheck<E, T> {
         let most = most.max(runs[0].0.most_partials(&runs[0].1, statement, rounds..statement.num_vars()));
         let room = |plan: &Sumcheck<E, T>| Drawn::new(&plan.queue, statement, most, session.claim, state, secrecy);
         let mut drawn = self.plans.iter().map(room).collect::<Result<Vec<_>>>()?;
-        let mut bounds = draw_round(0, &mut runs, &mut drawn)?;
+        let mut bounds = draw_rounds(0, &mut runs, &mut drawn)?;
         // Beside the first round, which is the longest.
         let rows = 2usize << (statement.num_vars() - rounds);
         let joined = TablePlace::Packed(self.last.device.alloc_with(statement.tables() * rows, secrecy)?, rows);
-        let mut last = self.last.start(statement, joined, point, Weighted::ByFactors(E::ONE), Challenge::Device)?;
+        let weight = (point, Weighted::ByFactors(E::ONE));
+        let mut last = self.last.start(statement, joined, weight, Challenge::Device, secrecy)?;
         for round in 1..rounds {
             self.exchange(&mut drawn, &bounds, true)?;
-            bounds = draw_round(round, &mut runs, &mut drawn)?;
+            bounds = draw_rounds(round, &mut runs, &mut drawn)?;
         }
         self.exchange(&mut drawn, &bounds, false)?;
         self.join(&runs, &mut last, rows)?;
@@ -218,8 +223,7 @@ impl<E: DeviceField, T: DeviceField> ShardedSumcheck<E, T> {
         for (plan, drawn) in self.plans.iter().zip(&drawn).skip(1) {
             plan.queue.read(drawn.partials.view(..1)?)?;
         }
-        let (messages, values) = read?;
-        Ok(session.replay(messages, values))
+        read
     }
 
     /// Brings the partial sums of a round, which have these bounds by place, to the first device, and those of all
@@ -230,8 +234,11 @@ impl<E: DeviceField, T: DeviceField> ShardedSumcheck<E, T> {
             let part = part[0]..part[1];
             self.plans[0].queue.receive(other.partials.view(part.clone())?, first.partials.view_mut(part)?)?;
         }
+        if !to_all {
+            return Ok(());
+        }
         let all = bounds[0]..bounds[bounds.len() - 1];
-        for (other, plan) in others.iter_mut().zip(&self.plans[1..]).filter(|_| to_all) {
+        for (other, plan) in others.iter_mut().zip(&self.plans[1..]) {
             plan.queue.receive(first.partials.view(all.clone())?, other.partials.view_mut(all.clone())?)?;
         }
         Ok(())
@@ -411,7 +418,7 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
 }
 
 /// A round of each place. Returns the bounds of their partial sums.
-fn draw_round<E: DeviceField, T: DeviceField>(
+fn draw_rounds<E: DeviceField, T: DeviceField>(
     round: usize,
     runs: &mut [(ProofRun<'_, '_, E, T>, Steps)],
     drawn: &mut [Drawn<E>],
@@ -668,7 +675,7 @@ impl<E: DeviceField> Transcript<E> for Relay<E> {
 mod tests {
     use ark_bls12_381::Fr;
     use ark_ff::AdditiveGroup;
-    use evariste_backend::{Device, Error as DeviceError, Secrecy};
+    use evariste_backend::{Device, Secrecy};
     use evariste_field::small::{BabyBear, BabyBear4};
 
     use super::*;

@@ -262,9 +262,9 @@ impl<E: DeviceField, T: DeviceField> Sumcheck<E, T> {
             let run = plan.start(
                 &own,
                 TablePlace::Packed(packed, 2 * run),
-                own_point.as_deref(),
-                Weighted::ByFactors(E::ONE),
+                (own_point.as_deref(), Weighted::ByFactors(E::ONE)),
                 Challenge::Host,
+                Secrecy::Public,
             )?;
             stages.push(Stage { run, folded: Folded::new(plan, pieces, round, secrecy)?, sums: None });
         }
