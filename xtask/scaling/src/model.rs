@@ -35,13 +35,16 @@ pub(crate) struct Link {
 /// An H200, by docs/results: `copy_bytes_per_s` and `mul_per_s`, and sumchecks of 2^10 rows (h200-sumcheck.json).
 pub(crate) const H200: Gpu = Gpu { memory: 4.26e12, multiplications: 62.7e9, launch: 3.3e-6, round: 20e-6 };
 
-/// Seconds by which a round of a sumcheck is longer where several GPUs do it, and by which each of them makes it longer: the
-/// host waits for all, adds up, and gives all the challenge. Fitted to proofs of 2^28 rows by two and four H200s.
-const ANSWERED: f64 = 220e-6;
-const COMBINED: f64 = 20e-6;
+/// Seconds by which a round of a sumcheck is longer where several GPUs do it, and by which each of them makes it longer: sums
+/// go to the first one and from there to all, and each adds up those of all. Fitted, as the next two, to proofs of 2^20 to
+/// 2^28 rows by two and four H200s.
+const EXCHANGED: f64 = 10e-6;
+const COMBINED: f64 = 35e-6;
 
-/// Seconds in which one GPU gets the tables of the others.
-const GATHERED: f64 = 0.6e-3;
+/// Seconds that a proof by several GPUs takes besides, and that each of them adds: the host gets them started, and one gets
+/// the tables of the others.
+const STARTED: f64 = 0.24e-3;
+const STARTED_EACH: f64 = 0.14e-3;
 
 /// log₂ of the rows from which on one GPU does the rounds of a sumcheck.
 const LOG_JOINED: u32 = 18;
@@ -146,17 +149,18 @@ pub(crate) fn sum(devices: u32, log_n: u32) -> f64 {
 }
 
 /// Seconds of a zero-check of a·b − c over 2^`log_n` rows, by D GPUs: 11 elements a row are read and written, 6
-/// multiplications are made, at 78% of the rate that bounds them. One GPU draws its challenges itself. Several answer to the host in
-/// each round, and hear from it, until the first one goes on with what is left.
+/// multiplications are made, at 78% of the rate that bounds them. All draw their challenges themselves. Several exchange sums in
+/// each round, until the first one goes on with what is left.
 pub(crate) fn zero_check(gpu: Gpu, devices: u32, log_n: u32) -> f64 {
     let work = |rows: f64| (11.0 * ELEMENT * rows / gpu.memory).max(6.0 * rows / gpu.multiplications) / 0.78;
     let alone = |log_n: u32| work(2f64.powi(log_n as i32)) + f64::from(log_n) * gpu.round;
     if devices == 1 {
         return alone(log_n);
     }
-    let joined = LOG_JOINED.min(log_n.saturating_sub(1));
-    let round = ANSWERED + f64::from(devices) * COMBINED;
-    work(2f64.powi(log_n as i32) / f64::from(devices)) + f64::from(log_n - joined) * round + GATHERED + alone(joined)
+    let joined = LOG_JOINED.min(log_n.saturating_sub(2));
+    let round = EXCHANGED + f64::from(devices) * COMBINED;
+    let start = STARTED + f64::from(devices) * STARTED_EACH;
+    work(2f64.powi(log_n as i32) / f64::from(devices)) + f64::from(log_n - joined) * round + start + alone(joined)
 }
 
 #[cfg(test)]
@@ -204,13 +208,15 @@ mod tests {
         // docs/results/h200-x4.json
         let block = |d| transform(H200, NVLINK, d, 28, Coefficients::BlockCyclic);
         let cyclic = |d| transform(H200, NVLINK, d, 28, Coefficients::Cyclic);
-        for (devices, [summed, in_blocks, in_turn, proved]) in
-            [(2, [168.0, 34.9, 41.7, 20.4]), (4, [92.8, 20.0, 23.4, 12.6])]
-        {
+        for (devices, [summed, in_blocks, in_turn]) in [(2, [168.0, 34.9, 41.7]), (4, [92.8, 20.0, 23.4])] {
             expect(&format!("a sum by {devices}"), sum(devices, 26), summed, 0.07);
             expect(&format!("a transform by {devices}"), block(devices), in_blocks, 0.13);
             expect(&format!("one of cyclic coefficients by {devices}"), cyclic(devices), in_turn, 0.13);
-            expect(&format!("a zero-check by {devices}"), zero_check(H200, devices, 28), proved, 0.05);
+        }
+        // docs/results/h200-x4-sumcheck.json
+        for (log_n, two, four) in [(20, 1.123, 1.561), (24, 2.436, 2.560), (26, 5.726, 4.398), (28, 18.822, 10.987)] {
+            expect(&format!("a zero-check of 2^{log_n} by two"), zero_check(H200, 2, log_n), two, 0.05);
+            expect(&format!("a zero-check of 2^{log_n} by four"), zero_check(H200, 4, log_n), four, 0.05);
         }
     }
 
