@@ -387,10 +387,9 @@ impl<E: DevicePairing> Prover<E> {
         sums[0] += proof.a.wait()?;
         let blinded = sums[0] * s + sums[1] * r;
         sums[2] += blinded + proof.l.wait()?;
-        // Each for itself: arkworks inverts batches on other threads, which take longer to wake up.
-        let (a, b) = (sums[0].into_affine(), b_g2.into_affine());
-        let c = (sums[2] + proof.h.wait()?).into_affine();
-        let made = Proof { a, b, c };
+        let (a, c) = (sums[0], sums[2] + proof.h.wait()?);
+        let points = E::G1::normalize_batch(&[a, c]);
+        let made = Proof { a: points[0], b: b_g2.into_affine(), c: points[1] };
         if self.config.verify {
             verifier.verify(&made, &proof.public)?;
         }

@@ -7,9 +7,6 @@ use rayon::prelude::*;
 
 use crate::{memory_plan::MemoryPlan, msm_curve::MsmCurve, precompute::PrecomputedTable, reduce::Reduction};
 
-/// Operations on points that take as long as other threads need to wake up.
-const SERIAL: usize = 200;
-
 /// The sums of each window, from what is left of each class of digits, in order.
 pub(crate) struct Windows<C: MsmCurve> {
     rows: Wiped<Projective<C>>,
@@ -56,8 +53,7 @@ fn window_sums<C: MsmCurve>(reduction: &Reduction, points: &[Projective<C>], wei
         double(&mut sum, at + weight);
         sum
     };
-    let operations = reduction.weights(0).len() + (reduction.log + weight) as usize;
-    in_place(reduction.rows as usize, operations, row)
+    in_place(reduction.rows as usize, row)
 }
 
 /// Σ 2^(`bits` · w)·(row w) over the `windows` rows of each sum.
@@ -71,17 +67,13 @@ fn combine<C: MsmCurve>(rows: &[Projective<C>], windows: usize, bits: u32) -> Wi
         }
         sum
     };
-    in_place(rows.len() / windows, windows * (bits as usize + 1), combine)
+    in_place(rows.len() / windows, combine)
 }
 
-/// Points that take so many operations each, on all cores unless they are few, in memory that is zeroed even if one of them
-/// panics.
-fn in_place<P: Copy + Zero + Send>(count: usize, operations: usize, point: impl Fn(usize) -> P + Sync) -> Wiped<P> {
+/// Points on all cores, in memory that is zeroed even if one of them panics.
+fn in_place<P: Copy + Zero + Send>(count: usize, point: impl Fn(usize) -> P + Sync) -> Wiped<P> {
     let mut points = Wiped::from(vec![P::zero(); count]);
-    match count > 1 && count * operations > SERIAL {
-        true => points.par_iter_mut().enumerate().for_each(|(i, out)| *out = point(i)),
-        false => points.iter_mut().enumerate().for_each(|(i, out)| *out = point(i)),
-    }
+    points.par_iter_mut().enumerate().for_each(|(i, out)| *out = point(i));
     points
 }
 
