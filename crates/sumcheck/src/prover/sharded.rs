@@ -52,7 +52,8 @@ const LOG_JOINED: usize = 18;
 ///
 /// Proofs are those of [`Sumcheck`], to the byte. Each device does its part of each round; only partial sums come
 /// together, once a round. Devices that draw challenges themselves, as the configuration says, copy these to each other,
-/// and the first of them does the last rounds, of about 2^18 rows and fewer. Otherwise sums come together on the host. Devices that are no power of two have several places each: [`Devices::over`].
+/// and the first of them does the last rounds, of about 2^18 rows and fewer. Otherwise sums come together on the host.
+/// Devices that are no power of two have several places each: [`Devices::over`].
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -674,7 +675,7 @@ impl<E: DeviceField> Transcript<E> for Relay<E> {
 #[cfg(test)]
 mod tests {
     use ark_bls12_381::Fr;
-    use ark_ff::AdditiveGroup;
+    use ark_ff::{AdditiveGroup, UniformRand};
     use evariste_backend::{Device, Secrecy};
     use evariste_field::small::{BabyBear, BabyBear4};
 
@@ -812,6 +813,20 @@ mod tests {
             }
             check_weights::<BabyBear4, BabyBear>(&group(3).over(4).unwrap(), 6, order, Strategy::ZeroCheck);
         }
+    }
+
+    /// A zero-check of degree 1 evaluates nothing in its first round. Rounds of 2^9 pairs have several chunks a place.
+    #[test]
+    fn rounds_may_have_no_value_or_several_chunks() {
+        let mut rng = ark_std::test_rng();
+        let difference = Expression::column(0) - Expression::column(1);
+        for (places, num_vars) in [(2, 3), (2, 10), (4, 11)] {
+            let table: Vec<Fr> = (0..1 << num_vars).map(|_| Fr::rand(&mut rng)).collect();
+            let statement = Statement::<Fr>::new(num_vars, &difference).unwrap().weight(Weight::ZeroCheck);
+            check(&group(places), &statement, &[table.clone(), table], Strategy::ZeroCheck);
+        }
+        check_weights::<Fr, Fr>(&group(2), 11, Order::MsbFirst, Strategy::ZeroCheck);
+        check_weights::<Fr, Fr>(&group(2), 11, Order::LsbFirst, Strategy::SplitEq);
     }
 
     #[test]
