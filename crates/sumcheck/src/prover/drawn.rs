@@ -151,8 +151,7 @@ impl<E: DeviceField, T: DeviceField> ProofRun<'_, '_, E, T> {
         Ok(Steps { kernels, ones: (0..num_vars).map(at_one).collect() })
     }
 
-    /// The most partial sums that one of these rounds of a proof of `statement` leaves here. Later rounds have no more
-    /// chunks than the third.
+    /// The most partial sums that one of these rounds of a proof of `statement` leaves here.
     pub(super) fn most_partials(&self, steps: &Steps, statement: &Statement<E>, rounds: Range<usize>) -> usize {
         let of_round = |round: usize| {
             let device = &self.plan.device;
@@ -161,7 +160,7 @@ impl<E: DeviceField, T: DeviceField> ProofRun<'_, '_, E, T> {
             };
             steps.kernels[round.min(2)].1.as_ref().map_or(0, chunks) * steps.values(round)
         };
-        rounds.take(3).map(of_round).max().unwrap_or(0).max(1)
+        rounds.map(of_round).max().unwrap_or(0).max(1)
     }
 
     /// One round, whose partial sums come behind `before` others. Returns the number of its chunks.
