@@ -5,7 +5,7 @@ use evariste_backend::DeviceInfo;
 use crate::{
     config::{Aggregation, MAX_WINDOW, MIN_WINDOW, Tuning},
     precompute::PrecomputedTable,
-    reduce::{Reduction, THREADS},
+    reduce::{Reduction, TREE_LOG},
 };
 
 /// BatchAffine of a key and a value that are sorted at once: their number and the last bit of a value are 32 bits.
@@ -47,8 +47,8 @@ const LEAST_SLICE: u32 = 4;
 /// Points that a thread of a processor adds at least.
 const CPU_LEAST_SLICE: u32 = 1024;
 
-/// log₂ of the most elements of a row that the last step of the reduction takes.
-const LOG_FINAL_ROW: u32 = 9;
+/// log₂ of the buckets that trees reduce at once: more of them have layers first, which work in less memory.
+const TREES_LOG: u32 = 17;
 
 /// log₂ of the lengths of runs in a layer.
 const LAYER_LOGS: [u32; 2] = [3, 6];
@@ -116,14 +116,16 @@ impl CostModel {
 
     /// The layers that `rows` rows of 2^`log` buckets are reduced by: of all numbers, or of odd ones.
     pub(crate) fn reduction(&self, tuning: &Tuning, rows: u32, log: u32, odd: bool) -> Reduction {
-        // A thread adds twice the points of a layer's run, and in the last step what others of its workgroup have.
+        // A thread adds twice the points of a layer's run, and once for each level of a tree.
         let most_layer = self.additions.ilog2().saturating_sub(1).max(1);
-        let most_last = (self.additions.saturating_sub(THREADS.ilog2().into())).max(1).ilog2() + THREADS.ilog2();
+        let most_tree = u64::from(TREE_LOG).min(self.additions) as u32;
         let running = tuning.aggregation == Aggregation::RunningSums;
         let last = match tuning.log_final_row {
-            // Where nothing is weighted any more, one workgroup adds as much as it may.
-            _ if running => most_last,
-            last => last.unwrap_or(if self.gpu { LOG_FINAL_ROW } else { 0 }).min(most_last),
+            // Nothing is weighted any more.
+            _ if running => log,
+            Some(last) => last,
+            None if self.gpu => TREES_LOG.saturating_sub(rows.max(1).ilog2()).max(TREE_LOG),
+            None => 0,
         };
         let (mut layers, mut left) = (Vec::new(), log);
         if running {
@@ -144,7 +146,13 @@ impl CostModel {
             layers.push(layer);
             left -= layer;
         }
-        Reduction { rows, log, layers, odd, running }
+        let mut trees = Vec::new();
+        // Without any step, buckets become the output.
+        while left > 0 || layers.is_empty() && trees.is_empty() {
+            trees.push(left.min(most_tree));
+            left -= left.min(most_tree);
+        }
+        Reduction { rows, log, layers, trees, odd, running }
     }
 }
 
@@ -301,13 +309,23 @@ mod tests {
     #[test]
     fn reductions_weigh_every_bucket() {
         // A row of small integers in place of points.
-        let layers = [vec![], vec![1], vec![3], vec![2, 1], vec![1, 1, 1]];
+        let steps: [(&[u32], &[u32]); 9] = [
+            (&[], &[3]),
+            (&[], &[2, 1]),
+            (&[], &[1, 1, 1]),
+            (&[1], &[2]),
+            (&[1], &[1, 1]),
+            (&[3], &[]),
+            (&[2, 1], &[]),
+            (&[1, 1], &[1]),
+            (&[2], &[1]),
+        ];
         let kinds = [(false, false), (true, false), (false, true), (true, true)];
-        for (layers, (odd, running)) in layers.iter().flat_map(|layers| kinds.map(|kind| (layers.clone(), kind))) {
-            if running && layers.is_empty() {
+        for (&(layers, trees), (odd, running)) in steps.iter().flat_map(|steps| kinds.map(|kind| (steps, kind))) {
+            if running && layers.len() != 1 {
                 continue;
             }
-            let reduction = Reduction { rows: 2, log: 3, layers, odd, running };
+            let reduction = Reduction { rows: 2, log: 3, layers: layers.into(), trees: trees.into(), odd, running };
             for row in 0..2 {
                 let outputs = evaluate(&reduction, &[[1, 20, 300, 4, 5, 6, 7, 8], [9, 8, 7, 6, 5, 4, 3, 2]]);
                 let value: u64 = reduction.weights(row).iter().map(|(at, weight)| outputs[*at] << weight).sum();
@@ -322,28 +340,34 @@ mod tests {
     /// What the kernels do, on integers.
     fn evaluate(reduction: &Reduction, rows: &[[u64; 8]; 2]) -> Vec<u64> {
         let mut rows: Vec<Vec<u64>> = rows.iter().map(|row| row.to_vec()).collect();
+        let sums = |row: &Vec<u64>, log: u32| row.chunks(1 << log).map(|run| run.iter().sum()).collect::<Vec<u64>>();
+        let mut weighted = 2;
+        let mut layers = reduction.layers.iter();
         if reduction.running {
             let weight = |i: usize| if reduction.odd { 2 * i as u64 + 1 } else { i as u64 + 1 };
-            return rows.iter().map(|row| row.iter().enumerate().map(|(i, x)| weight(i) * x).sum()).collect();
+            for (row, log) in rows.iter_mut().zip([layers.next().copied().unwrap(); 2]) {
+                *row = sums(&row.iter().enumerate().map(|(i, x)| weight(i) * x).collect(), log);
+            }
+            weighted = 0;
         }
-        for layer in &reduction.layers {
-            let sums = |row: &Vec<u64>| row.chunks(1 << layer).map(|run| run.iter().sum()).collect::<Vec<u64>>();
+        for &log in layers {
             let weighted_sum = |run: &[u64]| run.iter().zip(0..).map(|(x, t)| x * t).sum();
-            let weighted_sums = |row: &Vec<u64>| row.chunks(1 << layer).map(weighted_sum).collect::<Vec<u64>>();
-            let mut next: Vec<Vec<u64>> = rows[..2].iter().map(sums).collect();
-            next.extend(rows[..2].iter().map(weighted_sums));
-            next.extend(rows[2..].iter().map(sums));
+            let weighted_sums = |row: &Vec<u64>| row.chunks(1 << log).map(weighted_sum).collect::<Vec<u64>>();
+            let mut next: Vec<Vec<u64>> = rows[..weighted].iter().map(|row| sums(row, log)).collect();
+            next.extend(rows[..weighted].iter().map(weighted_sums));
+            next.extend(rows[weighted..].iter().map(|row| sums(row, log)));
             rows = next;
         }
-        let log = rows[0].len().ilog2() as usize;
-        let mut out = Vec::new();
-        for row in &rows[..2] {
-            for bit in 0..=log {
-                let chosen = row.iter().enumerate().filter(|(i, _)| bit == log || i >> bit & 1 == 1);
-                out.push(chosen.map(|(_, x)| x).sum());
+        for &log in &reduction.trees {
+            let mut next: Vec<Vec<u64>> = rows[..weighted].iter().map(|row| sums(row, log)).collect();
+            for bit in 0..log {
+                let has = |i: usize| i as u64 >> bit & 1;
+                let chosen = |row: &Vec<u64>| row.iter().enumerate().map(|(i, x)| x * has(i)).collect::<Vec<u64>>();
+                next.extend(rows[..weighted].iter().map(|row| sums(&chosen(row), log)));
             }
+            next.extend(rows[weighted..].iter().map(|row| sums(row, log)));
+            rows = next;
         }
-        out.extend(rows[2..].iter().map(|row| row.iter().sum::<u64>()));
-        out
+        rows.concat()
     }
 }

@@ -419,8 +419,7 @@ mod tests {
         let plan = within(limit, (10, 1000, 254)).unwrap();
         assert!((1..1000).contains(&plan.group), "{plan:?}");
         for reduction in msm.sizes().reductions(&plan, plan.group) {
-            let threads = u64::from(crate::reduce::THREADS);
-            assert!(reduction.outputs() as u64 * threads * sum_bytes::<C>() <= limit, "{plan:?}");
+            assert!(reduction.buckets().max(reduction.largest()) * sum_bytes::<C>() <= limit, "{plan:?}");
         }
         let plan = within(limit, (1 << 20, 1, 254)).unwrap();
         assert!(plan.in_pieces && 4 * plan.piece as u64 * u64::from(plan.digits) <= limit, "{plan:?}");

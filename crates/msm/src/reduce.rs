@@ -27,9 +27,10 @@ params! {
     }
 
     struct BitsParams {
+        rows: u32,
         weighted: u32,
+        width: u32,
         log: u32,
-        sums: u32,
     }
 
     struct RunningParams {
@@ -40,28 +41,57 @@ params! {
     }
 }
 
+/// log₂ of the points that one workgroup adds up by the bits of their places.
+pub(crate) const TREE_LOG: u32 = THREADS.ilog2() + 1;
+
 /// How rows of 2^`log` buckets are reduced.
 ///
 /// A row has the points x_i, and its value is Σ (i + 1)·x_i, or Σ (2 i + 1)·x_i if buckets are `odd`. A layer takes
 /// runs of L = 2^`layers[k]` points. It makes their sums y_j and their weighted sums m_j, Σ t·x_t with t counted in the
 /// run: Σ i·x_i = Σ m_j + L Σ j·y_j. So the next layer has as rows the sums, to be weighted again, and the weighted
-/// sums. The weighted sums are added up like those of the layers before. In the end the rows are short. Then Σ j·y_j is
-/// the sum over b of 2^b times the sum of those y_j whose j has bit b.
+/// sums. The weighted sums are added up like those of the layers before. A tree takes runs of 2^`trees[k]` points. In
+/// place of m_j it makes, for each bit b of t, the sum of those x_t whose t has bit b: m_j is the sum of these with
+/// weights 2^b. In the end each row has one point.
 ///
-/// By `running` sums, the first layer makes of each run its part of the row's value. The other layers add these up, as
-/// the last step does.
+/// By `running` sums, the first layer makes of each run its part of the row's value. The trees add these up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reduction {
     /// Rows.
     pub(crate) rows: u32,
     /// log₂ of a row's points.
     pub(crate) log: u32,
-    /// log₂ of the lengths of runs.
+    /// log₂ of the lengths of runs that one thread adds up.
     pub(crate) layers: Vec<u32>,
+    /// log₂ of the lengths of runs that one workgroup adds up, behind the layers. Together they are `log`.
+    pub(crate) trees: Vec<u32>,
     /// Whether buckets are those of odd numbers alone.
     pub(crate) odd: bool,
     /// Whether buckets are weighted by running sums.
     pub(crate) running: bool,
+}
+
+/// A step of a reduction: runs of 2^`log` points become one.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    log: u32,
+    is_tree: bool,
+    /// Rows before it.
+    rows: u64,
+    /// log₂ of a row's points behind it.
+    left: u32,
+    /// Rows that come of it.
+    made: u64,
+}
+
+impl Step {
+    /// Points that a tree works in.
+    fn scratch(&self) -> u64 {
+        if self.is_tree { self.rows << (self.left + self.log) } else { 0 }
+    }
+
+    fn outputs(&self) -> u64 {
+        self.made << self.left
+    }
 }
 
 impl Reduction {
@@ -70,29 +100,20 @@ impl Reduction {
         u64::from(self.rows) << self.log
     }
 
-    /// log₂ of a row's points behind the layers.
-    fn final_log(&self) -> u32 {
-        self.log - self.layers.iter().sum::<u32>()
+    /// Rows whose points have weights, in all steps.
+    fn weighted(&self) -> u32 {
+        if self.running { 0 } else { self.rows }
     }
 
-    /// Rows behind a number of layers.
-    fn rows_after(&self, layers: usize) -> u64 {
-        u64::from(self.rows) * if self.running { 1 } else { layers as u64 + 1 }
-    }
-
-    /// Points in the end.
-    pub(crate) fn outputs(&self) -> usize {
-        self.rows as usize * self.terms()
-    }
-
-    /// Points of scratch behind the layers: one for each thread.
-    fn scratch(&self) -> usize {
-        self.outputs() * THREADS as usize
-    }
-
-    /// Points in the end for one row.
-    fn terms(&self) -> usize {
-        if self.running { 1 } else { self.final_log() as usize + 1 + self.layers.len() }
+    fn steps(&self) -> impl Iterator<Item = Step> {
+        let layers = self.layers.iter().map(|log| (*log, false));
+        let trees = self.trees.iter().map(|log| (*log, true));
+        layers.chain(trees).scan((u64::from(self.rows), self.log), |(rows, left), (log, is_tree)| {
+            *left -= log;
+            let before = *rows;
+            *rows += u64::from(self.weighted()) * if is_tree { log.into() } else { 1 };
+            Some(Step { log, is_tree, rows: before, left: *left, made: *rows })
+        })
     }
 
     /// For each point of the value of row `row`, its place in the output and log₂ of its weight.
@@ -100,40 +121,27 @@ impl Reduction {
         if self.running {
             return vec![(row, 0)];
         }
-        let (each, rows) = (self.final_log() as usize + 1, self.rows as usize);
         // What is multiplied by i counts twice where buckets are odd.
-        let twice = u32::from(self.odd);
-        let done = twice + self.layers.iter().sum::<u32>();
-        let bits = (0..self.final_log()).map(|bit| (row * each + bit as usize, done + bit));
-        // The weighted sums of the last layer come first.
-        let weighted_sum = |layer: usize| {
-            let place = (self.layers.len() - 1 - layer) * rows + row;
-            (rows * each + place, twice + self.layers[..layer].iter().sum::<u32>())
-        };
-        bits.chain([(row * each + each - 1, 0)]).chain((0..self.layers.len()).map(weighted_sum)).collect()
-    }
-
-    /// Points behind each layer, and in the last step.
-    fn sizes(&self) -> Vec<u64> {
-        let mut log = self.log;
-        let mut sizes = Vec::new();
-        for (k, layer) in self.layers.iter().enumerate() {
-            log -= layer;
-            sizes.push(self.rows_after(k + 1) << log);
+        let (mut done, mut weights) = (u32::from(self.odd), Vec::new());
+        for step in self.steps() {
+            // What a step makes comes before what others made.
+            weights.splice(0..0, done..done + if step.is_tree { step.log } else { 1 });
+            done += step.log;
         }
-        sizes.push((self.outputs() + self.scratch()) as u64);
-        sizes
+        let made = weights.into_iter().zip(1..).map(|(weight, kind)| (kind * self.rows as usize + row, weight));
+        iter::once((row, 0)).chain(made).collect()
     }
 
     /// Points of the largest buffer beside the buckets at most.
     pub(crate) fn largest(&self) -> u64 {
-        self.sizes().into_iter().max().unwrap_or(0)
+        self.steps().map(|step| step.scratch().max(step.outputs())).max().unwrap_or(0)
     }
 
-    /// Bytes beside the buckets: the largest two layers that are there at once, or the last one and what follows.
+    /// Bytes beside the buckets: those of a step that are there at once.
     pub(crate) fn required_bytes<C: DeviceCurve>(&self) -> u64 {
-        let sizes: Vec<u64> = iter::once(0).chain(self.sizes()).collect();
-        sizes.windows(2).map(|pair| pair[0] + pair[1]).max().unwrap_or(0) * sum_bytes::<C>()
+        let input = iter::once(0).chain(self.steps().map(|step| step.outputs()));
+        let all = self.steps().zip(input).map(|(step, input)| input + step.scratch() + step.outputs());
+        all.max().unwrap_or(0) * sum_bytes::<C>()
     }
 }
 
@@ -178,40 +186,42 @@ impl<C: DeviceCurve> Reduce<C> {
         reduction: &Reduction,
         buckets: View<'_, Xyzz<C>>,
     ) -> Result<Buffer<Xyzz<C>>> {
-        let secrecy = buckets.secrecy();
-        // Rows whose elements have weights.
-        let weighted = if reduction.running { 0 } else { reduction.rows };
+        let (secrecy, weighted) = (buckets.secrecy(), reduction.weighted());
         buckets.expect_len("the buckets", reduction.buckets() as usize)?;
-        let (mut done, mut log): (Option<Buffer<_>>, _) = (None, reduction.log);
-        for (k, &layer) in reduction.layers.iter().enumerate() {
-            log -= layer;
-            let rows = reduction.rows_after(k) as u32;
-            let mut out = self.device.alloc_with((rows + weighted) as usize * (1 << log), secrecy)?;
-            let groups = (u64::from(rows) << log).div_ceil(THREADS.into());
+        let mut done: Option<Buffer<_>> = None;
+        for (k, step) in reduction.steps().enumerate() {
+            let Step { log, left, .. } = step;
+            let (rows, width) = (step.rows as u32, 1 << left);
+            let mut out = self.device.alloc_with(step.outputs() as usize, secrecy)?;
+            let runs = step.rows << left;
+            let groups = runs.div_ceil(THREADS.into());
             let input = done.as_ref().map_or(buckets, Buffer::as_view);
-            let args = &mut [Arg::read(input), Arg::write(&mut out)];
-            if reduction.running && k == 0 {
-                let params = RunningParams { rows, row_log: log + layer, log: layer, odd: reduction.odd.into() };
+            if step.is_tree {
+                let mut scratch: Buffer<Xyzz<C>> = self.device.alloc_with(step.scratch() as usize, secrecy)?;
+                let params = BitsParams { rows, weighted, width, log };
+                let args = &mut [Arg::read(input), Arg::write(&mut scratch), Arg::write(&mut out)];
+                // SAFETY: the input has `rows` rows of `width` runs, the scratch as many elements, and the output
+                // `weighted` rows of `width` more for each bit.
+                unsafe { self.bits.launch(queue, runs, &params, args) }?;
+            } else if reduction.running && k == 0 {
+                let params = RunningParams { rows, row_log: left + log, log, odd: reduction.odd.into() };
+                let args = &mut [Arg::read(input), Arg::write(&mut out)];
                 // SAFETY: the input has `rows` rows of 2^row_log buckets, and the output an element for each run of
                 // them.
                 unsafe { self.running()?.launch(queue, groups, &params, args) }?;
             } else {
-                let params = LayerParams { rows, weighted, width: 1 << log, log: layer };
+                let params = LayerParams { rows, weighted, width, log };
+                let args = &mut [Arg::read(input), Arg::write(&mut out)];
                 // SAFETY: the input has `rows` rows of `width` runs, and the output `weighted` rows of `width` more.
                 unsafe { self.layer.launch(queue, groups, &params, args) }?;
             }
             done = Some(out);
         }
-        let sums = reduction.outputs() as u32;
-        let mut scratch: Buffer<Xyzz<C>> = self.device.alloc_with(reduction.scratch(), secrecy)?;
-        let mut out = self.device.alloc_with(sums as usize, secrecy)?;
-        let params = BitsParams { weighted, log, sums };
-        let input = done.as_ref().map_or(buckets, Buffer::as_view);
-        let args = &mut [Arg::read(input), Arg::write(&mut scratch), Arg::write(&mut out)];
-        // SAFETY: the input has rows of 2^log elements; their number is that of the sums less log for each weighted
-        // one. The scratch has THREADS elements for each sum.
-        unsafe { self.bits.launch(queue, sums.into(), &params, args) }?;
-        Ok(out)
+        // There is a step.
+        match done {
+            Some(done) => Ok(done),
+            None => self.device.alloc_with(0, secrecy),
+        }
     }
 }
 
@@ -248,8 +258,7 @@ fn bits_spec<C: DeviceCurve>() -> KernelSpec {
 }
 
 fn bits_iterations<C: DeviceCurve>(params: &BitsParams) -> u64 {
-    let (own, others) = ((1u64 << params.log).div_ceil(THREADS.into()), u64::from(THREADS.ilog2()));
-    iterations::repeat(own, source::iterations::<C>()) + iterations::repeat(others, source::iterations::<C>())
+    iterations::repeat(params.log.into(), source::iterations::<C>())
 }
 
 pub(crate) fn running_spec<C: DeviceCurve>() -> KernelSpec {
@@ -331,12 +340,19 @@ fn layer<C: DeviceCurve>(params: &LayerParams, [input, out]: &mut [CpuArg<'_>; 2
 /// The body for the CPU.
 fn bits<C: DeviceCurve>(params: &BitsParams, [input, _, out]: &mut [CpuArg<'_>; 3]) {
     let (words, input) = (sum_words::<C>(), input.read::<u32>());
-    let (log, each) = (params.log as usize, params.log as usize + 1);
-    let weighted = params.weighted as usize;
-    parallel::chunks(&mut out.write::<u32>()[..params.sums as usize * words], words, &|task, out| {
-        let (row, bit) = if task < weighted * each { (task / each, task % each) } else { (task - weighted * log, log) };
-        let elements = (0..1 << log).filter(|i| bit == log || i >> bit & 1 == 1);
-        let sum = elements.fold(zero::<C>(), |sum, i| point::xyzz_add::<C>(sum, load::<C>(input, (row << log) + i)));
+    let &BitsParams { rows, weighted, width, log } = params;
+    let (weighted, width) = (weighted as usize, width as usize);
+    let made = rows as usize + weighted * log as usize;
+    parallel::chunks(&mut out.write::<u32>()[..made * width * words], words, &|at, out| {
+        let (row, place) = (at / width, at % width);
+        // The sums, then those of each bit, then the sums of rows without weights.
+        let (row, bit) = match row.checked_sub(weighted * (log as usize + 1)) {
+            Some(other) => (weighted + other, None),
+            None => (row % weighted, (row / weighted).checked_sub(1)),
+        };
+        let elements = (0..1usize << log).filter(|i| bit.is_none_or(|bit| i >> bit & 1 == 1));
+        let from = (row * width + place) << log;
+        let sum = elements.fold(zero::<C>(), |sum, i| point::xyzz_add::<C>(sum, load::<C>(input, from + i)));
         point::store(&sum, out);
     });
 }
@@ -346,9 +362,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scratch_of_many_rows_has_a_point_for_each_thread() {
-        // Two digits for each of 2^24 sums: more points than 32 bits count.
-        let reduction = Reduction { rows: 1 << 25, log: 2, layers: vec![], odd: false, running: false };
-        assert_eq!(reduction.scratch() as u64, (3 << 25) * u64::from(THREADS));
+    fn points_of_many_rows_are_more_than_32_bits_count() {
+        // Three digits for each of 2^30 sums.
+        let reduction = Reduction { rows: 3 << 30, log: 2, layers: vec![], trees: vec![2], odd: false, running: false };
+        assert_eq!(reduction.largest(), 12 << 30);
     }
 }

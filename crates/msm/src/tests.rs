@@ -86,9 +86,10 @@ fn check<C: MsmCurve>(device: &Device, len: usize, config: MsmConfig, kinds: &[&
     }
 }
 
-/// The memory of `count` sums of `len` scalars.
-fn memory<C: MsmCurve>(device: &Device, len: usize, count: usize, config: MsmConfig) -> u64 {
-    Msm::<C>::with_config(device, &[], config).unwrap().scratch_bytes(len, count).unwrap()
+/// The memory of sums in pieces of `len` scalars, of which two are there at a time.
+fn memory<C: MsmCurve>(device: &Device, len: usize, config: MsmConfig) -> u64 {
+    let bytes = Msm::<C>::with_config(device, &[], config).unwrap().scratch_bytes(len, 1).unwrap();
+    bytes + 2 * (len * Mont::<C::ScalarField>::BYTES) as u64
 }
 
 fn check_all<C: MsmCurve>(device: &Device, lengths: &[usize], kinds: &[&str]) {
@@ -115,7 +116,7 @@ fn check_all<C: MsmCurve>(device: &Device, lengths: &[usize], kinds: &[&str]) {
         plain.window(3).tuning(levels(1)),
         plain.window(4).tuning(levels(3)).precompute(tables(3 * bytes)),
         plain.window(2).tuning(levels(8)).bases(Bases::FullGroup),
-        pieces.memory(memory::<C>(device, len.div_ceil(5), 1, pieces)),
+        pieces.memory(memory::<C>(device, len.div_ceil(5), pieces)),
     ] {
         check::<C>(device, len, config, &few);
     }
@@ -196,7 +197,7 @@ fn doublings_on_the_way_to_buckets_are_right_in_every_shape() {
         let tuning = Tuning::default().aggregation(aggregation);
         let config = MsmConfig::default().window(window).precompute(precompute).tuning(tuning);
         check::<C>(&device, 1, config, &KINDS);
-        let pieces = config.memory(memory::<C>(&device, 7, 1, config));
+        let pieces = config.memory(memory::<C>(&device, 7, config));
         check::<C>(&device, 30, pieces, &KINDS[..1]);
         let msm = Msm::<C>::with_config(&device, &bases, config).unwrap();
         assert_eq!(msm.bytes(), 2 * (30 * AffinePoint::<C>::BYTES) as u64);
@@ -235,7 +236,7 @@ fn many_and_batches() {
     let scalars: Vec<ark_bn254::Fr> = (0..120).map(|_| UniformRand::rand(&mut rng)).collect();
     let tuning = Tuning::default().slices(16);
     let plain = MsmConfig::default().window(4).tuning(tuning);
-    for memory in [None, Some(memory::<C>(&device, 40, 1, plain))] {
+    for memory in [None, Some(memory::<C>(&device, 40, plain))] {
         let msm = Msm::<C>::with_config(&device, &bases, plain.memory(memory)).unwrap();
         for count in [1, 2, 3, 24, 120] {
             let len = 120 / count;

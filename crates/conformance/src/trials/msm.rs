@@ -37,7 +37,7 @@ use crate::{
 pub(crate) const AREA: Area = Area {
     kernels: KERNELS,
     exceptions: &[
-        // A workgroup for each bit of a bucket's number.
+        // A workgroup for each run of buckets.
         Exception::new("msm_bits", "", Launched::BySeveral),
         // There are more buckets than threads of a workgroup.
         Exception::new("msm_whole", "each bucket", Launched::BySeveral),
@@ -206,6 +206,12 @@ fn sum<C: MsmCurve>(device: &Device) -> Outcome {
     check(device, &msm, &multipliers, 0)
 }
 
+/// The memory of sums in pieces of 20 scalars, of which two are there at a time.
+fn memory_of_pieces<C: MsmCurve>(device: &Device, config: MsmConfig) -> Result<u64, Error> {
+    let bytes = Msm::<C>::with_config(device, &[], config)?.scratch_bytes(20, 1)?;
+    Ok(bytes + 2 * 20 * Mont::<C::ScalarField>::BYTES as u64)
+}
+
 /// Every way of dividing the work: slices, layers, tables, affine additions, pieces.
 fn divisions<C: MsmCurve>(device: &Device) -> Outcome {
     let (bases, multipliers) = bases::<C>(90);
@@ -216,7 +222,7 @@ fn divisions<C: MsmCurve>(device: &Device) -> Outcome {
     let tables = |count: usize| Precompute::Tables { budget: (count * bases.len() * AffinePoint::<C>::BYTES) as u64 };
     let plain = MsmConfig::default();
     let pieces = plain.window(3).tuning(tuning(20, 1, 1, 1, 1));
-    let memory = Msm::<C>::with_config(device, &[], pieces)?.scratch_bytes(20, 1)?;
+    let memory = memory_of_pieces::<C>(device, pieces)?;
     let configs = [
         plain.window(6).tuning(tuning(600, 1, 2, 1, 0)),
         plain.window(4).tuning(tuning(1, 1, 1, 9, 2)).precompute(tables(5)),
@@ -401,7 +407,7 @@ fn pinned(device: &Device) -> Outcome {
     let (bases, multipliers) = bases::<C>(90);
     let (_, scalars, expected) = sample::<C>(&multipliers, 0);
     let small = MsmConfig::default().window(3);
-    let memory = Msm::<C>::with_config(device, &[], small)?.scratch_bytes(20, 1)?;
+    let memory = memory_of_pieces::<C>(device, small)?;
     let filled = || {
         let mut host = device.host_buffer(90 * Scalar::BYTES, Transfer::Upload, Secrecy::Public)?;
         Scalar::encode(&scalars, &mut host);

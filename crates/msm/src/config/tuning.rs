@@ -65,8 +65,8 @@ pub struct Tuning {
     pub affine_levels: Option<u32>,
     /// log₂ of the buckets that one thread adds in a layer of the bucket reduction, or by running sums.
     pub log_reduction_run: Option<u32>,
-    /// log₂ of the longest row that the last step of the bucket reduction takes. [`Aggregation::RunningSums`] has no
-    /// such step.
+    /// log₂ of the longest row that trees reduce: longer ones have layers first. With [`Aggregation::RunningSums`] trees
+    /// reduce all rows.
     pub log_final_row: Option<u32>,
 }
 

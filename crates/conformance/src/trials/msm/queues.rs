@@ -8,6 +8,7 @@ use evariste::{
     msm::{Accumulation, Addition, Aggregation, Msm, MsmConfig, Precompute, Tuning},
 };
 
+use super::memory_of_pieces;
 use crate::{
     expect::expect_same,
     harness::{Named, Outcome},
@@ -44,7 +45,7 @@ fn sums_of_points() -> Outcome {
     let whole = Tuning::default().accumulation(Accumulation::WholeBuckets).aggregation(aggregation);
     let per_bucket = Tuning::default().accumulation(Accumulation::PerBucket).addition(addition);
     let plain = MsmConfig::default().window(4).tuning(tuning);
-    let memory = Msm::<Config>::with_config(&Device::cpu(), &[], plain)?.scratch_bytes(10, 1)?;
+    let memory = memory_of_pieces::<Config>(&Device::cpu(), plain)?;
     for config in [
         plain,
         plain.precompute(Precompute::Tables { budget: u64::MAX }),
