@@ -107,7 +107,7 @@ pub(crate) struct Way<'a, C> {
     pub(crate) fresh: bool,
 }
 
-/// BatchAffine of a bucket and a point, sorted by bucket. A value is twice the number of a point, and 1 more if its
+/// Pairs of a bucket and a point, sorted by bucket. A value is twice the number of a point, and 1 more if its
 /// opposite is meant; without values, all points come in order.
 #[derive(Debug)]
 pub(crate) struct List<'a, C: DeviceCurve> {

@@ -149,7 +149,7 @@ pub(crate) struct Additions<'a, C: DeviceCurve> {
     lanes: Option<&'a ifma::Montgomery52>,
     /// The product of the denominators before each pair, and its own.
     prefixes: Wiped<[C::BaseField; 2]>,
-    /// BatchAffine that may lie on no chord.
+    /// Pairs that may lie on no chord.
     lone: Wiped<usize>,
     /// For lanes: the first points of pairs and the second ones.
     gathered: [Wiped<u32>; 2],

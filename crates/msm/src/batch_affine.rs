@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use evariste_backend::{
     Buffer, Device, Queue, Result, Secrecy,
-    author::{Arg, Binding, BindingType, CpuArg, Kernel, KernelSpec, Language, Wiped},
+    author::{Arg, Binding, CpuArg, Kernel, KernelSpec, Language, Wiped},
     params,
 };
 use evariste_curve::{
@@ -12,7 +12,7 @@ use evariste_curve::{
     source::{self, Form},
 };
 use evariste_field::{
-    ifma,
+    DeviceField as _, ifma,
     source::{cuda_group_inverse, group_inverse_threads, iterations, wgsl_group_inverse},
 };
 use evariste_primitives::Scan;
@@ -26,51 +26,95 @@ use crate::{
 /// Threads of a workgroup, if their memory allows.
 const THREADS: u32 = 256;
 
-/// BatchAffine of a thread at most, which share an inversion with those of its workgroup.
-const MAX_RUN: u32 = 64;
+/// Threads that run at once for each unit of a GPU that runs workgroups, over fields of so many limbs at most, as
+/// `msm/pairs.cu` has it. Workgroups all take as long, so that some more of them take twice as long: on an H200, 2.4 G
+/// additions a second in place of 3.3 where these waves were filled by chance.
+const LANES: [(usize, u32); 3] = [(8, 512), (12, 384), (usize::MAX, 256)];
 
-/// BatchAffine of a thread at least, however few there are.
+/// Pairs of a thread, about, which share an inversion with those of its workgroup.
+const RUN: u32 = 192;
+
+/// Pairs of a thread at least, however few there are.
 const MIN_RUN: u32 = 4;
 
+/// Threads of a workgroup of the kernels that find pairs.
+const PLACE_THREADS: u32 = 256;
+
 params! {
-    struct EdgesParams {
+    struct BordersParams {
         len: u32,
         sentinel: u32,
+    }
+
+    struct HalvesParams {
+        buckets: u32,
+    }
+
+    struct PlacesParams {
+        len: u32,
+        sentinel: u32,
+        out_len: u32,
     }
 
     struct PairsParams {
         len: u32,
         sentinel: u32,
         threads: u32,
-        leftovers: u32,
+        out_len: u32,
     }
 }
 
-/// The sums of one level, sorted by bucket, and the odd points that had no neighbour.
+/// The sums of one level, sorted by bucket, and each bucket's last point if it had no neighbour.
 #[derive(Debug)]
 pub(crate) struct BatchAffineSums<C: DeviceCurve> {
+    /// Those behind the last sum are no bucket.
     pub(crate) keys: Buffer<u32>,
     pub(crate) points: Buffer<AffinePoint<C>>,
-    pub(crate) odd_keys: Buffer<u32>,
-    /// The values of odd points, which name points of the level before.
-    pub(crate) odd_values: Buffer<u32>,
+    /// The first sum of each bucket, and in the end their number.
+    offsets: Buffer<u32>,
+}
+
+/// A list of points, sorted by bucket.
+#[derive(Debug)]
+pub(crate) enum Unpaired<'a, C: DeviceCurve> {
+    /// Keys and values of digits: value 2·i + s is ±`bases[i]`.
+    Digits { keys: &'a Buffer<u32>, values: &'a Buffer<u32>, bases: &'a Buffer<AffinePoint<C>> },
+    /// Those of the level before.
+    Sums(&'a BatchAffineSums<C>),
 }
 
 #[derive(Debug)]
 pub(crate) struct BatchAffine<C> {
     device: Device,
-    edges: Kernel<EdgesParams>,
+    borders: Kernel<BordersParams>,
+    halves: Kernel<HalvesParams>,
+    places: Kernel<PlacesParams>,
     scan: Scan,
     /// Of points by their values, and one after the other.
     pairs: [Kernel<PairsParams>; 2],
     curve: PhantomData<fn() -> C>,
 }
 
+/// Points that `len` ones of `buckets` buckets become at most: half of each bucket's, rounded up.
+fn half(len: usize, buckets: u64) -> usize {
+    (len + buckets.min(len as u64) as usize) / 2
+}
+
+/// Pairs of a thread, so that all threads run in as many full waves as that takes.
+fn run(parallelism: u32, limbs: usize, pairs: u32) -> u32 {
+    let lanes = LANES.iter().find(|(most, _)| limbs <= *most).map_or(1, |(_, lanes)| *lanes);
+    let lanes = parallelism.max(1).saturating_mul(lanes);
+    let waves = pairs.div_ceil(lanes.saturating_mul(RUN)).max(1);
+    pairs.div_ceil(lanes.saturating_mul(waves)).max(MIN_RUN)
+}
+
 impl<C: DeviceCurve> BatchAffine<C> {
     pub(crate) fn new(device: &Device) -> Result<Self> {
         Ok(Self {
             device: device.clone(),
-            edges: Kernel::new(device, edges_spec())?,
+            borders: Kernel::new(device, borders_spec())?,
+            halves: Kernel::new(device, halves_spec())?,
+            places: Kernel::new(device, places_spec())?,
             scan: Scan::new(device)?,
             pairs: [Kernel::new(device, pairs_spec::<C>(true))?, Kernel::new(device, pairs_spec::<C>(false))?],
             curve: PhantomData,
@@ -78,84 +122,157 @@ impl<C: DeviceCurve> BatchAffine<C> {
     }
 
     pub(crate) fn specs() -> Vec<KernelSpec> {
-        vec![edges_spec(), pairs_spec::<C>(true), pairs_spec::<C>(false)]
+        vec![borders_spec(), halves_spec(), places_spec(), pairs_spec::<C>(true), pairs_spec::<C>(false)]
     }
 
-    /// Bytes of what [`BatchAffine::run`] makes of `len` elements in `buckets` buckets, and of its scratch.
-    pub(crate) fn required_bytes(len: usize, buckets: u64) -> [u64; 2] {
-        let half = len.div_ceil(2) as u64;
-        let leftovers = half.min(buckets);
+    /// Points, and bytes of all that [`BatchAffine::run`] makes of `len` points in `buckets` buckets, and of its scratch.
+    pub(crate) fn required_bytes(len: usize, buckets: u64) -> (usize, [u64; 2]) {
+        let out = half(len, buckets);
         let point = AffinePoint::<C>::BYTES as u64;
-        [half * (4 + point) + 8 * leftovers, 8 * half + 4 + Scan::scratch_bytes(half as usize + 1)]
+        let sums = out as u64 * (4 + point) + 4 * (buckets + 1);
+        // The first and the last of each bucket, then their number, beside what a scan takes.
+        let counting = 12 * buckets + Scan::scratch_bytes(buckets as usize + 1);
+        (out, [sums, counting.max(8 * buckets + 4 * out as u64)])
     }
 
-    /// Adds neighbours of the same bucket: see `msm/pairs.cu`. Without `values`, element i is `points[i]`.
+    /// Adds neighbours of the same bucket: see `msm/pairs.cu`.
     pub(crate) fn run(
         &self,
         queue: &Queue,
-        keys: &Buffer<u32>,
-        values: Option<&Buffer<u32>>,
-        points: &Buffer<AffinePoint<C>>,
+        list: &Unpaired<'_, C>,
         sentinel: u32,
         secrecy: Secrecy,
     ) -> Result<BatchAffineSums<C>> {
-        let half = keys.len().div_ceil(2);
-        let (len, leftovers) = (keys.len() as u32, half.min(sentinel as usize).max(1));
-        let mut edges = self.device.alloc_with(half, secrecy)?;
-        let args = &mut [Arg::read(keys), Arg::write(&mut edges)];
-        // SAFETY: there are `len` keys and `half` edges.
-        unsafe { self.edges.launch(queue, half.div_ceil(256) as u64, &EdgesParams { len, sentinel }, args) }?;
-        let mut places = self.device.alloc_with(half + 1, secrecy)?;
-        self.scan.on(queue).exclusive(&edges, &mut places)?;
-        drop(edges);
+        let (keys, values, points) = match list {
+            Unpaired::Digits { keys, values, bases } => (*keys, Some(*values), *bases),
+            Unpaired::Sums(sums) => (&sums.keys, None, &sums.points),
+        };
+        let (len, buckets) = (keys.len() as u32, sentinel as usize);
+        let out_len = half(keys.len(), sentinel.into());
+        let groups = |threads: usize| threads.div_ceil(PLACE_THREADS as usize) as u64;
+        let words = |len| self.device.alloc_with::<u32>(len, secrecy);
+        let own = match list {
+            Unpaired::Digits { .. } => {
+                let (mut firsts, mut ends) = (words(buckets)?, words(buckets)?);
+                queue.clear(&mut firsts)?;
+                queue.clear(&mut ends)?;
+                let args = &mut [Arg::read(keys), Arg::write(&mut firsts), Arg::write(&mut ends)];
+                // SAFETY: there are `len` keys, and two places for each below `sentinel`.
+                unsafe { self.borders.launch(queue, groups(keys.len()), &BordersParams { len, sentinel }, args) }?;
+                Some((firsts, ends))
+            }
+            Unpaired::Sums(_) => None,
+        };
+        let (firsts, ends) = match (&own, list) {
+            (Some((firsts, ends)), _) => (firsts.as_view(), ends.as_view()),
+            (None, Unpaired::Sums(BatchAffineSums { offsets, .. })) => (offsets.view(..buckets)?, offsets.view(1..)?),
+            (None, Unpaired::Digits { .. }) => unreachable!("digits have borders of their own"),
+        };
+        let mut offsets = words(buckets + 1)?;
+        {
+            let mut halves = words(buckets)?;
+            let args = &mut [Arg::read(firsts), Arg::read(ends), Arg::write(&mut halves)];
+            // SAFETY: each has as many elements as there are buckets.
+            unsafe { self.halves.launch(queue, groups(buckets), &HalvesParams { buckets: sentinel }, args) }?;
+            self.scan.on(queue).exclusive(&halves, &mut offsets)?;
+        }
+        let mut places = words(out_len)?;
+        let params = PlacesParams { len, sentinel, out_len: out_len as u32 };
+        let args = &mut [Arg::read(keys), Arg::read(firsts), Arg::read(&offsets), Arg::write(&mut places)];
+        // SAFETY: there are `len` keys, and those below `sentinel` are buckets, of which `offsets` has one more. Half of
+        // each bucket's elements, rounded up, are `out_len` at most.
+        unsafe { self.places.launch(queue, groups(keys.len().max(out_len)), &params, args) }?;
+        drop(own);
 
         let kernel = &self.pairs[usize::from(values.is_none())];
-        let most = self.device.info().parallelism.max(1).saturating_mul(2 * THREADS);
-        let mut run = (half as u32).div_ceil(most).clamp(MIN_RUN, MAX_RUN);
-        let params =
-            |run| PairsParams { len, sentinel, threads: (half as u32).div_ceil(run), leftovers: leftovers as u32 };
+        let out_len = out_len as u32;
+        let mut run = run(self.device.info().parallelism, C::BaseField::LIMBS, out_len);
+        let params = |run| PairsParams { len, sentinel, threads: out_len.div_ceil(run), out_len };
         while run > 1 && !kernel.fits(&params(run)) {
             run /= 2;
         }
         let params = params(run);
-        let mut level = BatchAffineSums {
-            keys: self.device.alloc_with(half, secrecy)?,
-            points: self.device.alloc_with(half, secrecy)?,
-            odd_keys: self.device.alloc_with(leftovers, secrecy)?,
-            odd_values: self.device.alloc_with(leftovers, secrecy)?,
-        };
+        let (mut out_keys, mut out) = (words(out_len as usize)?, self.device.alloc_with(out_len as usize, secrecy)?);
         let args = &mut [
             Arg::read(keys),
             Arg::read(values.unwrap_or(keys)),
             Arg::read(points),
             Arg::read(&places),
-            Arg::write(&mut level.keys),
-            Arg::write(&mut level.points),
-            Arg::write(&mut level.odd_keys),
-            Arg::write(&mut level.odd_values),
+            Arg::write(&mut out_keys),
+            Arg::write(&mut out),
         ];
-        // SAFETY: there are `len` keys, and values of points if they are read; the rest is half as long. Each bucket is
-        // left over once at most, so that there are no more of these than buckets and than pairs.
+        // SAFETY: there are `len` keys, and values of points if they are read; `out_len` places name keys, or none.
         unsafe { kernel.launch(queue, params.threads.div_ceil(kernel.spec().threads).into(), &params, args) }?;
-        Ok(level)
+        Ok(BatchAffineSums { keys: out_keys, points: out, offsets })
     }
 }
 
 use evariste_backend::Element as _;
 
-fn edges_spec() -> KernelSpec {
-    let bindings = [Binding::read("keys", BindingType::U32), Binding::write("edges", BindingType::U32)];
-    let body = |params: &EdgesParams, [keys, edges]: &mut [CpuArg<'_>; 2]| {
-        let keys = keys.read::<u32>()[..params.len as usize].chunks(2);
-        for (edge, keys) in edges.write::<u32>().iter_mut().zip(keys) {
-            *edge = matches!(keys, [a, b] if a != b && *b < params.sentinel).into();
+fn borders_spec() -> KernelSpec {
+    let bindings = [words("keys"), words_out("firsts"), words_out("ends")];
+    let body = |params: &BordersParams, [keys, firsts, ends]: &mut [CpuArg<'_>; 3]| {
+        let keys = &keys.read::<u32>()[..params.len as usize];
+        let (firsts, ends) = (firsts.write::<u32>(), ends.write::<u32>());
+        for (i, key) in keys.iter().enumerate().filter(|(_, key)| **key < params.sentinel) {
+            if i == 0 || keys[i - 1] != *key {
+                firsts[*key as usize] = i as u32;
+            }
+            ends[*key as usize] = i as u32 + 1;
         }
     };
-    let source = |language| match language {
-        Language::Cuda => evariste_cuda::msm::EDGES.to_owned(),
-        Language::Wgsl { .. } => evariste_shaders::msm::EDGES.to_owned(),
+    let sources = [evariste_cuda::msm::BORDERS, evariste_shaders::msm::BORDERS];
+    KernelSpec::new("msm_borders", "u32", bindings, body, plain(sources)).threads(PLACE_THREADS)
+}
+
+fn halves_spec() -> KernelSpec {
+    let bindings = [words("firsts"), words("ends"), words_out("halves")];
+    let body = |params: &HalvesParams, [firsts, ends, halves]: &mut [CpuArg<'_>; 3]| {
+        let (firsts, ends) = (firsts.read::<u32>(), ends.read::<u32>());
+        let halves = &mut halves.write::<u32>()[..params.buckets as usize];
+        for (half, (first, end)) in halves.iter_mut().zip(firsts.iter().zip(ends)) {
+            *half = (end - first).div_ceil(2);
+        }
     };
-    KernelSpec::new("msm_edges", "u32", bindings, body, source).threads(256)
+    let sources = [evariste_cuda::msm::HALVES, evariste_shaders::msm::HALVES];
+    KernelSpec::new("msm_halves", "u32", bindings, body, plain(sources)).threads(PLACE_THREADS)
+}
+
+fn places_spec() -> KernelSpec {
+    let bindings = [words("keys"), words("firsts"), words("offsets"), words_out("places")];
+    let body = |params: &PlacesParams, [keys, firsts, offsets, places]: &mut [CpuArg<'_>; 4]| {
+        let keys = &keys.read::<u32>()[..params.len as usize];
+        let (firsts, offsets) = (firsts.read::<u32>(), offsets.read::<u32>());
+        let places = &mut places.write::<u32>()[..params.out_len as usize];
+        places[offsets[params.sentinel as usize] as usize..].fill(NO_PLACE);
+        for (i, key) in (0..).zip(keys).filter(|(_, key)| **key < params.sentinel) {
+            let number = i - firsts[*key as usize];
+            if number % 2 == 0 {
+                places[(offsets[*key as usize] + number / 2) as usize] = i;
+            }
+        }
+    };
+    let sources = [evariste_cuda::msm::PLACES, evariste_shaders::msm::PLACES];
+    KernelSpec::new("msm_places", "u32", bindings, body, plain(sources)).threads(PLACE_THREADS)
+}
+
+/// A place behind the end of the next list.
+const NO_PLACE: u32 = u32::MAX;
+
+fn words(name: &'static str) -> Binding {
+    shared::words(name).0
+}
+
+fn words_out(name: &'static str) -> Binding {
+    shared::words_out(name).0
+}
+
+/// Sources that nothing comes before.
+fn plain([cuda, wgsl]: [&'static str; 2]) -> impl Fn(Language) -> String {
+    move |language| match language {
+        Language::Cuda => cuda.to_owned(),
+        Language::Wgsl { .. } => wgsl.to_owned(),
+    }
 }
 
 fn pairs_spec<C: DeviceCurve>(by_value: bool) -> KernelSpec {
@@ -163,18 +280,16 @@ fn pairs_spec<C: DeviceCurve>(by_value: bool) -> KernelSpec {
         shared::words("keys"),
         shared::words("values"),
         shared::points::<C>("points", Form::Affine),
-        shared::words("edges"),
+        shared::words("places"),
         shared::words_out("out_keys"),
         shared::points_out::<C>("out", Form::Affine),
-        shared::words_out("side_keys"),
-        shared::words_out("side_values"),
     ];
     let (threads, bytes) = group_inverse_threads::<C::BaseField>(THREADS);
     let source = move |language| match language {
         Language::Cuda => {
             let values = if by_value { "#define VALUES\n" } else { "" };
             let inverse = cuda_group_inverse(threads);
-            shared::cuda_text::<C>(&(inverse + values), false, evariste_cuda::msm::PAIRS)
+            shared::cuda_text::<C>(&(inverse + values), calls::<C>(), evariste_cuda::msm::PAIRS)
         }
         Language::Wgsl { int64 } => {
             let values = match by_value {
@@ -187,7 +302,7 @@ fn pairs_spec<C: DeviceCurve>(by_value: bool) -> KernelSpec {
         }
     };
     let lanes = ifma::Montgomery52::of::<C::BaseField>();
-    let body = move |params: &PairsParams, args: &mut [CpuArg<'_>; 8]| {
+    let body = move |params: &PairsParams, args: &mut [CpuArg<'_>; 6]| {
         pairs::<C>(by_value, lanes.as_ref(), params, args);
     };
     let variant = format!("{} over {}", if by_value { "by value" } else { "in order" }, source::label::<C>());
@@ -197,96 +312,73 @@ fn pairs_spec<C: DeviceCurve>(by_value: bool) -> KernelSpec {
         .iterations(move |params: &PairsParams| pairs_iterations::<C>(params, threads))
 }
 
+/// Whether products are called in the kernel that adds pairs. On an H200, that took 0.99 of the time of inlined ones over
+/// 24 limbs and 1.02 over 12.
+const fn calls<C: DeviceCurve>() -> bool {
+    C::BaseField::LIMBS > 12
+}
+
 fn pairs_iterations<C: DeviceCurve>(params: &PairsParams, threads: u32) -> u64 {
     let (addition, inverse) = (source::iterations::<C>(), iterations::group_inverse::<C::BaseField>(threads));
-    let own = |len: u32| u64::from(len.div_ceil(params.threads));
-    let leftovers = iterations::repeat(own(params.leftovers), 0);
-    2 * iterations::repeat(own(params.len.div_ceil(2)), addition) + leftovers + inverse
+    let own = params.out_len.div_ceil(params.threads);
+    2 * iterations::repeat(own.into(), addition) + inverse
 }
 
-/// BatchAffine that a CPU thread takes at a time: enough for inversions to be a small share.
+/// Sums that a CPU thread takes at a time: enough for inversions to be a small share.
 const GRAIN: usize = 1 << 10;
-
-/// Some pairs on the CPU, with the places of what comes of them.
-struct Part<'a> {
-    /// The number of the first key.
-    first: usize,
-    keys: &'a [u32],
-    out_keys: &'a mut [u32],
-    out: &'a mut [u32],
-    odd_keys: &'a mut [u32],
-    odd_values: &'a mut [u32],
-}
 
 /// The body for the CPU.
 fn pairs<C: DeviceCurve>(
     by_value: bool,
     lanes: Option<&ifma::Montgomery52>,
     params: &PairsParams,
-    [keys, values, points, edges, out_keys, out, odd_keys, odd_values]: &mut [CpuArg<'_>; 8],
+    [keys, values, points, places, out_keys, out]: &mut [CpuArg<'_>; 6],
 ) {
-    let (len, words) = (params.len as usize, affine_words::<C>());
-    let (keys, points) = (&keys.read::<u32>()[..len], points.read::<u32>());
-    let (values, edges) = (values.read::<u32>(), edges.read::<u32>());
+    let (out_len, words) = (params.out_len as usize, affine_words::<C>());
+    let (keys, points) = (&keys.read::<u32>()[..params.len as usize], points.read::<u32>());
+    let (values, places) = (values.read::<u32>(), &places.read::<u32>()[..out_len]);
     let value = |i: usize| if by_value { values[i] } else { 2 * i as u32 };
-    odd_keys.write::<u32>()[..params.leftovers as usize].fill(params.sentinel);
-    let (mut odd_keys, mut odd_values) = (odd_keys.write::<u32>(), odd_values.write::<u32>());
-    let (out_keys, out) = (out_keys.write::<u32>(), &mut out.write::<u32>()[..len.div_ceil(2) * words]);
-    let mut parts = Vec::with_capacity(len.div_ceil(2 * GRAIN));
-    let outs = out_keys.chunks_mut(GRAIN).zip(out.chunks_mut(GRAIN * words));
-    for ((number, keys), (out_keys, out)) in keys.chunks(2 * GRAIN).enumerate().zip(outs) {
-        let (first, half) = (number * GRAIN, keys.len().div_ceil(2));
-        // What is left over has places one after the other.
-        let leftovers = (edges[first + half] - edges[first]) as usize;
-        let (own_keys, rest_keys) = odd_keys.split_at_mut(leftovers);
-        let (own_values, rest_values) = odd_values.split_at_mut(leftovers);
-        (odd_keys, odd_values) = (rest_keys, rest_values);
-        parts.push(Part { first: 2 * first, keys, out_keys, out, odd_keys: own_keys, odd_values: own_values });
-    }
-    let work = |(additions, pairs): &mut (Additions<'_, C>, Wiped<[u32; 2]>), part: &mut Part<'_>| {
-        part.add_pairs(params.sentinel, &value, points, additions, pairs);
-    };
-    parts.par_iter_mut().for_each_init(|| (Additions::new(lanes), Wiped::with_capacity(GRAIN)), work);
+    let is_pair = |i: usize| keys.get(i + 1) == Some(&keys[i]);
+    let (out_keys, out) = (&mut out_keys.write::<u32>()[..out_len], &mut out.write::<u32>()[..out_len * words]);
+    let outs = out_keys.par_chunks_mut(GRAIN).zip(out.par_chunks_mut(GRAIN * words));
+    let memory = || (Additions::<C>::new(lanes), Wiped::<[u32; 2]>::with_capacity(GRAIN));
+    places.par_chunks(GRAIN).zip(outs).for_each_init(memory, |(additions, pairs), (places, (out_keys, out))| {
+        // Places without an element come last.
+        let live = places.partition_point(|place| *place != NO_PLACE);
+        out_keys[live..].fill(params.sentinel);
+        pairs.clear();
+        pairs.extend(
+            places[..live].iter().map(|i| *i as usize).filter(|i| is_pair(*i)).map(|i| [value(i), value(i + 1)]),
+        );
+        // All sums at the start of the output, and from the last one on to where they belong.
+        let mut sums = pairs.len();
+        additions.add_all(points, pairs, &mut out[..sums * words]);
+        for (j, i) in places[..live].iter().map(|i| *i as usize).enumerate().rev() {
+            out_keys[j] = keys[i];
+            if is_pair(i) {
+                sums -= 1;
+                out.copy_within(sums * words..(sums + 1) * words, j * words);
+            } else {
+                point::store(&signed::<C>(points, value(i)), &mut out[j * words..][..words]);
+            }
+        }
+    });
 }
 
-impl Part<'_> {
-    /// Adds the pairs of one bucket, and places all else.
-    fn add_pairs<C: DeviceCurve>(
-        &mut self,
-        sentinel: u32,
-        value: &dyn Fn(usize) -> u32,
-        points: &[u32],
-        additions: &mut Additions<'_, C>,
-        pairs: &mut Wiped<[u32; 2]>,
-    ) {
-        let words = affine_words::<C>();
-        let is_pair = |keys: &[u32]| matches!(keys, [a, b] if a == b && *a != sentinel);
-        pairs.clear();
-        let adjacent = self.keys.chunks(2).zip((self.first..).step_by(2)).filter(|(keys, _)| is_pair(keys));
-        pairs.extend(adjacent.map(|(_, at)| [value(at), value(at + 1)]));
-        // All sums at the start of the output, and from the last one on to where they belong.
-        let count = pairs.len();
-        additions.add_all(points, pairs, &mut self.out[..count * words]);
-        let (mut sums, mut leftovers) = (count, self.odd_keys.len());
-        for (j, keys) in self.keys.chunks(2).enumerate().rev() {
-            let (key, at) = (keys[0], self.first + 2 * j);
-            self.out_keys[j] = key;
-            if is_pair(keys) {
-                sums -= 1;
-                self.out.copy_within(sums * words..(sums + 1) * words, j * words);
-                continue;
-            }
-            let alone = match keys.get(1) {
-                _ if key == sentinel => continue,
-                Some(next) if *next < sentinel => {
-                    leftovers -= 1;
-                    (self.odd_keys[leftovers], self.odd_values[leftovers]) = (key, value(at));
-                    self.out_keys[j] = *next;
-                    at + 1
-                }
-                _ => at,
-            };
-            point::store(&signed::<C>(points, value(alone)), &mut self.out[j * words..][..words]);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_fill_their_waves() {
+        for (limbs, pairs) in [(8, 7_000_000u32), (12, 7_000_000), (12, 3_400_000), (24, 100_000_000)] {
+            let lanes = 132 * LANES.iter().find(|(most, _)| limbs <= *most).unwrap().1;
+            let threads = pairs.div_ceil(run(132, limbs, pairs));
+            let waves = threads.div_ceil(lanes);
+            assert!(100 * threads >= 97 * waves * lanes, "{threads} threads for {waves} waves of {lanes}");
         }
+        assert_eq!(run(132, 12, 1), MIN_RUN);
+        assert_eq!(run(0, 12, 3840), 10);
+        assert!(run(u32::MAX, 12, u32::MAX) >= MIN_RUN);
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     reduce::{Reduction, TREE_LOG},
 };
 
-/// BatchAffine of a key and a value that are sorted at once: their number and the last bit of a value are 32 bits.
+/// Pairs of a key and a value that are sorted at once: their number and the last bit of a value are 32 bits.
 pub(crate) const MAX_PAIRS: u64 = 1 << 31;
 
 /// Threads that add points at once for each unit of a GPU that runs workgroups, as far as registers allow.
@@ -33,10 +33,10 @@ const CPU_LANES_PER_UNIT: u32 = 8;
 /// Most levels of affine additions.
 pub(crate) const MAX_LEVELS: u32 = 8;
 
-/// Batch-affine additions over a field of [`AFFINE_LIMBS`] limbs from which on they pay; with longer elements fewer
-/// pay. On an H200, 2^24 points of BLS12-381 G1 took 0.94 of the time that all additions in XYZZ form took, and 2^22
-/// points 0.96. Over eight limbs they gained nothing.
-const AFFINE_PAIRS: u64 = 1 << 25;
+/// Points over a field of [`AFFINE_LIMBS`] limbs from which on batch-affine additions pay; with longer elements fewer pay.
+/// On an H200, 2^20 points of BLS12-381 G1 with tables took 0.94 of the time that all additions in XYZZ form took, 2^18
+/// as long, and 2^20 points of G2 0.89. Over eight limbs they gained nothing.
+const AFFINE_PAIRS: u64 = 1 << 23;
 
 /// See [`AFFINE_PAIRS`].
 const AFFINE_LIMBS: u64 = 12;
@@ -58,7 +58,7 @@ const LAYER_LOGS: [u32; 2] = [3, 6];
 pub(crate) struct Slices {
     /// Threads.
     pub(crate) count: u32,
-    /// BatchAffine of a thread at least.
+    /// Pairs of a thread at least.
     pub(crate) least: u32,
 }
 

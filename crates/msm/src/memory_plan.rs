@@ -105,9 +105,9 @@ impl<C: MsmCurve> Sizes<'_, C> {
         let sort = 8 * pairs as u64 + self.sort.required_bytes(pairs, key_bits(buckets)).max(upload);
         let (mut list, mut len, mut add) = (8 * pairs as u64, pairs, 0);
         for _ in 0..plan.levels {
-            let [level_sums, scratch] = BatchAffine::<C>::required_bytes(len, buckets);
+            let (left, [level_sums, scratch]) = BatchAffine::<C>::required_bytes(len, buckets);
             add = add.max(list + level_sums + scratch);
-            (list, len) = (level_sums, len.div_ceil(2));
+            (list, len) = (level_sums, left);
         }
         let balanced = self.config.tuning.accumulation == Accumulation::Balanced;
         let nodes = if balanced { Nodes::<C>::required_bytes(slices) } else { 0 };
@@ -129,7 +129,7 @@ impl<C: MsmCurve> Sizes<'_, C> {
             Accumulation::WholeBuckets | Accumulation::PerBucket => 0,
         };
         let reduced = reductions.iter().map(Reduction::largest).max().unwrap_or(0);
-        let level_sums = if plan.levels > 0 { pairs.div_ceil(2) * points } else { 0 };
+        let level_sums = if plan.levels > 0 { (pairs + buckets.min(pairs)) / 2 * points } else { 0 };
         let sums = buckets.max(nodes).max(reduced) * sum_bytes::<C>();
         (scalars * scalar_bytes::<C::ScalarField>()).max(4 * pairs).max(level_sums).max(sums)
     }

@@ -10,6 +10,7 @@ use evariste_field::{Canonical, DeviceField, DevicePrimeField, Mont};
 
 use crate::{
     accumulate::{List, Nodes, Way},
+    batch_affine::{BatchAffineSums, Unpaired},
     combine::Windows,
     config::{Accumulation, Bases},
     error::{Error, Result},
@@ -197,45 +198,51 @@ impl<C: MsmCurve> Msm<C> {
         &self,
         plan: &MemoryPlan,
         digits: [B; 2],
-        mut fresh: bool,
+        fresh: bool,
         buckets: &mut Buffer<Xyzz<C>>,
         mark: &mut dyn FnMut(Stage) -> Result<()>,
     ) -> Result<()> {
         let keys: &Buffer<u32> = digits[0].borrow();
         let (queue, secrecy) = (&self.queue, Secrecy::of([keys.secrecy(), self.bases.secrecy()]));
-        let slices = self.model.slices(&self.config.tuning, C::BaseField::LIMBS, keys.len() as u64);
-        let adding = self.adding();
-        let mut nodes = match self.config.tuning.accumulation {
-            Accumulation::Balanced => Some(Nodes::new(self.device(), slices.count, secrecy)?),
-            Accumulation::WholeBuckets | Accumulation::PerBucket => None,
-        };
-        let mut add = |list: &List<'_, C>, fresh: bool, buckets: &mut Buffer<Xyzz<C>>| -> Result<()> {
-            if let Some(nodes) = &mut nodes {
-                let parts = self.kernels.parts(self.device(), adding)?.map(|parts| (parts, adding));
-                let way = Way { slices, parts, fresh };
-                return Ok(self.kernels.accumulate.run(queue, list, &way, nodes, buckets)?);
-            }
-            let per_bucket = self.config.tuning.accumulation == Accumulation::PerBucket;
-            let share = if per_bucket { Share::Bucket } else { Share::Slice(slices) };
-            Ok(self.kernels.whole(self.device(), per_bucket, adding)?.run(queue, list, share, adding, buckets)?)
-        };
         let mut digits = Some(digits);
-        let (mut level_keys, mut points) = (None, None);
+        let mut level: Option<BatchAffineSums<C>> = None;
         for _ in 0..plan.levels {
-            let from = points.as_ref().unwrap_or(&*self.bases);
-            let (keys, values) = list(&digits, &level_keys);
+            let list = match (&level, &digits) {
+                (Some(level), _) => Unpaired::Sums(level),
+                (None, Some([keys, values])) => {
+                    Unpaired::Digits { keys: keys.borrow(), values: values.borrow(), bases: &self.bases }
+                }
+                (None, None) => unreachable!("digits stay until there is a level"),
+            };
             let kernels = self.kernels.batch_affine(self.device())?;
-            let level = kernels.run(queue, keys, values, from, buckets.len() as u32, secrecy)?;
-            let odd = List { keys: &level.odd_keys, values: Some(&level.odd_values), points: from };
-            add(&odd, fresh, buckets)?;
-            fresh = false;
-            (level_keys, points) = (Some(level.keys), Some(level.points));
+            level = Some(kernels.run(queue, &list, buckets.len() as u32, secrecy)?);
             digits = None;
             mark(Stage::BatchAffine)?;
         }
-        let points = points.as_ref().unwrap_or(&*self.bases);
-        let (keys, values) = list(&digits, &level_keys);
-        add(&List { keys, values, points }, fresh, buckets)
+        let list = match (&level, &digits) {
+            (Some(level), _) => List { keys: &level.keys, values: None, points: &level.points },
+            (None, Some([keys, values])) => {
+                List { keys: keys.borrow(), values: Some(values.borrow()), points: &self.bases }
+            }
+            (None, None) => unreachable!("digits stay until there is a level"),
+        };
+        // At most as many as for all digits, for which there is memory.
+        let slices = self.model.slices(&self.config.tuning, C::BaseField::LIMBS, list.keys.len() as u64);
+        let adding = self.adding();
+        match self.config.tuning.accumulation {
+            Accumulation::Balanced => {
+                let mut nodes = Nodes::new(self.device(), slices.count, secrecy)?;
+                let parts = self.kernels.parts(self.device(), adding)?.map(|parts| (parts, adding));
+                let way = Way { slices, parts, fresh };
+                Ok(self.kernels.accumulate.run(queue, &list, &way, &mut nodes, buckets)?)
+            }
+            way @ (Accumulation::WholeBuckets | Accumulation::PerBucket) => {
+                let per_bucket = way == Accumulation::PerBucket;
+                let share = if per_bucket { Share::Bucket } else { Share::Slice(slices) };
+                let kernel = self.kernels.whole(self.device(), per_bucket, adding)?;
+                Ok(kernel.run(queue, &list, share, adding, buckets)?)
+            }
+        }
     }
 
     /// Reduces the buckets of `count` sums, and combines their windows on the host.
@@ -303,17 +310,5 @@ impl<C: MsmCurve> Msm<C> {
         self.kernels.sort.on(queue).sort(&mut keys, &mut values, 0..key_bits(recoding.sentinel.into()))?;
         mark(Stage::Sort)?;
         Ok([keys, values])
-    }
-}
-
-/// The keys of a list, with the values that go with digits: those of a level, or else the digits.
-fn list<'a, B: Borrow<Buffer<u32>>>(
-    digits: &'a Option<[B; 2]>,
-    level: &'a Option<Buffer<u32>>,
-) -> (&'a Buffer<u32>, Option<&'a Buffer<u32>>) {
-    match (level, digits) {
-        (Some(keys), _) => (keys, None),
-        (None, Some([keys, values])) => (keys.borrow(), Some(values.borrow())),
-        (None, None) => unreachable!("digits stay until there is a level"),
     }
 }

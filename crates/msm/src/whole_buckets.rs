@@ -23,7 +23,7 @@ use crate::{
 
 params! {
     struct Params {
-        /// BatchAffine, and the key behind all buckets.
+        /// Pairs, and the key behind all buckets.
         len: u32,
         sentinel: u32,
         /// Threads, and pairs of each at least.
