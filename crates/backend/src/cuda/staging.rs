@@ -2,8 +2,8 @@
 //!
 //! A buffer that nobody waits for stands behind its transfer's event, in a line for each stream, until the copy is
 //! known to be done. If a call fails, it stays there and is looked at again. Lines are looked through when memory is
-//! asked for: there is no thread for it. A block returns to its pool, zeroed if it is secret, when the last buffer of
-//! it is gone.
+//! asked for, and before a copy is waited for: there is no thread for it. A block returns to its pool, zeroed if it is
+//! secret, when the last buffer of it is gone.
 
 use std::{
     collections::VecDeque,
@@ -33,6 +33,10 @@ use crate::{
 /// than two milliseconds of copies at 55 GB/s, so that the link never runs dry. Pinning more would only delay the first
 /// uploads.
 const BUDGET: u64 = 128 << 20;
+
+/// Bytes under transfer from which on a host that waits for the device looks which of them are done, and zeroes the
+/// secrets among these: otherwise the next transfer would wait for that.
+const LARGE: u64 = 1 << 20;
 
 /// Pinned memory comes in pages.
 const PAGE: u64 = 4096;
@@ -142,6 +146,13 @@ impl Staging {
         // Zeroing secrets takes its time.
         drop(flying);
         drop(done);
+    }
+
+    /// [`Staging::reclaim`] for a host that is about to wait, if there is much to take back.
+    fn reclaim_meanwhile(&self) {
+        if self.flying().bytes >= LARGE {
+            self.reclaim();
+        }
     }
 
     /// Waits until at most `limit` bytes are under transfer. What cannot be waited for stays under transfer.
@@ -355,6 +366,9 @@ impl PendingCopy for Flight {
     fn wait(mut self: Box<Self>) -> Result<HostBuffer> {
         if let Some(flight) = &self.flying {
             self.stream.context().bind()?;
+            if let Some(staging) = self.staging.upgrade() {
+                staging.reclaim_meanwhile();
+            }
             flight.synchronize(&self.stream)?;
         }
         match self.flying.take() {

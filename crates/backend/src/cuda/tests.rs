@@ -284,6 +284,28 @@ fn small_pinned_memory_is_kept_beside_large() {
     }
 }
 
+/// The next transfer would wait for that otherwise.
+#[test]
+fn secrets_in_pinned_memory_are_zeroed_before_the_host_waits() {
+    const BYTES: usize = 2 << 20;
+    double::reset(false);
+    let device = open(0).unwrap();
+    let queue = device.default_queue();
+    let mut x = device.zeros::<u32>(BYTES / 4).unwrap();
+    let word = device.host_buffer(4, Transfer::Download, Secrecy::Public).unwrap();
+    let mut secret = device.host_buffer(BYTES, Transfer::Upload, Secrecy::Secret).unwrap();
+    secret.fill(7);
+    let start = secret.as_ptr();
+    drop(queue.write_pinned(&mut x, secret).unwrap());
+    device.sync().unwrap();
+    // SAFETY: the device keeps the memory for reuse, and nothing uses it meanwhile.
+    let are = |byte| unsafe { std::slice::from_raw_parts(start, BYTES) }.iter().all(|own| *own == byte);
+    assert!(are(7));
+    let read = queue.read_pinned(x.view(..1).unwrap(), word).unwrap().wait().unwrap();
+    assert!(are(0));
+    assert_eq!(&read[..], [7; 4]);
+}
+
 /// Fails where host memory that can be had is still under a copy.
 fn expect_no_dma(device: &Device, case: &str) {
     let taken: Vec<HostBuffer> = [Transfer::Upload, Transfer::Both]
