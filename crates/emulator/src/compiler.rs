@@ -10,7 +10,7 @@ use std::{
     process::{self, Command},
     ptr,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, LazyLock, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -54,14 +54,25 @@ const NEEDED: &str = "it takes GCC's C++ compiler, version 11 or later, as g++ o
 /// A kernel's library, when it is built.
 type Entry = Arc<OnceLock<Result<Arc<Library>, String>>>;
 
-/// GCC, and what it has compiled for one device.
+/// Libraries by their kernels' texts.
+type Libraries = Mutex<HashMap<String, Entry>>;
+
+/// What any device of this process has compiled, by text: tests open a device each, and GCC takes longer than they do.
+static BUILT: LazyLock<Libraries> = LazyLock::new(Libraries::default);
+
+/// The entry of a text. A second caller waits for the first.
+fn entry(libraries: &Libraries, text: &str) -> Entry {
+    let mut libraries = libraries.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(libraries.entry(text.to_owned()).or_default())
+}
+
+/// GCC, and what was compiled for one device.
 #[derive(Debug)]
 pub(crate) struct Compiler {
     program: OsString,
     arithmetic: Arithmetic,
     folder: Folder,
-    /// By text. A second caller waits for the first.
-    libraries: Mutex<HashMap<String, Entry>>,
+    libraries: Libraries,
     /// Hashes of texts by name and variant.
     names: Mutex<HashMap<(&'static str, String), u64>>,
     files: AtomicU64,
@@ -89,7 +100,8 @@ impl Compiler {
         Ok(compiler)
     }
 
-    /// The library of a kernel, with the time that it took if it was not there yet; or the compiler's messages.
+    /// The library of a kernel, with the time that it took if this device did not have it yet; or the compiler's
+    /// messages.
     pub(crate) fn compile(&self, spec: &KernelSpec) -> Result<(Arc<Library>, Option<Duration>), String> {
         let text = text(spec, self.arithmetic);
         {
@@ -100,18 +112,15 @@ impl Compiler {
                 return Err("there is a kernel of this name and variant with another text".into());
             }
         }
-        let entry = {
-            let mut libraries = self.libraries.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(libraries.entry(text.clone()).or_default())
-        };
         let mut time = None;
         let build = || {
             let start = Instant::now();
-            let library = self.build(spec, &text).map(Arc::new);
+            let built = entry(&BUILT, &text);
+            let library = built.get_or_init(|| self.build(spec, &text).map(Arc::new)).clone();
             time = Some(start.elapsed());
             library
         };
-        let library = entry.get_or_init(build).clone()?;
+        let library = entry(&self.libraries, &text).get_or_init(build).clone()?;
         library.expect(spec)?;
         Ok((library, time))
     }
