@@ -149,50 +149,32 @@ fn proofs_are_those_of_the_reference_on_the_cpu() {
 #[test]
 fn proofs_are_those_of_the_reference_through_wgpu() {
     if let Ok(device) = Device::wgpu(0) {
-        check_order(&device, 4, Order::MsbFirst);
+        // Over a short field: its compiler takes a minute for kernels over a long one, which trials have.
         check_small::<BabyBear4, BabyBear>(&device, Order::LsbFirst);
-        streamed::<Fr, Fr>(&device, &satisfied(4), &Weight::ZeroCheck);
+        streamed::<BabyBear4, BabyBear>(&device, &satisfied(4), &Weight::ZeroCheck);
         many_products(&device);
     }
 }
 
-/// Degree 6 with enough products that a text has the expression once for all points. Rounds are folded and are not,
-/// drawn and are not, with all points and without those that are known.
+/// Degree 6 with enough products that a text has the expression once for all points, as a zero-check. A trial has other
+/// weights.
 fn many_products(device: &Device) {
     const NUM_VARS: usize = 4;
     let product = |i: u32| (0..6).map(|j| Expression::column((i * j + i) % 3) + i64::from(i)).product::<Expression>();
     let many: Expression = (0..3).map(product).sum();
-    let tables: Vec<Vec<Goldilocks>> = (0..3).map(|i| random(1 << NUM_VARS, i)).collect();
     let zero = &many * Expression::column(3) - &many * Expression::column(4);
-    let point = random(NUM_VARS, 9);
-    let cases = [
-        (&many, Weight::None, Strategy::Textbook, Order::MsbFirst),
-        (&many, Weight::Eq(point), Strategy::SplitEq, Order::LsbFirst),
-        (&zero, Weight::ZeroCheck, Strategy::ZeroCheck, Order::MsbFirst),
-    ];
-    for (expression, weight, strategy, order) in cases {
-        let statement = Statement::<Goldilocks2>::new(NUM_VARS, expression).unwrap().weight(weight).order(order);
-        let tables: Vec<Vec<Goldilocks>> =
-            [&tables[..], &[random(1 << NUM_VARS, 8), random(1 << NUM_VARS, 8)]].concat();
-        let tables = &tables[..statement.tables()];
-        let lifted: Vec<Vec<Goldilocks2>> = tables
-            .iter()
-            .map(|table| table.iter().map(|x| Goldilocks2::new([*x, Goldilocks::ZERO])).collect())
-            .collect();
-        let claim = match statement.weight_of() {
-            Weight::None => reference::sum(&statement, &lifted, None),
-            Weight::Eq(point) => reference::sum(&statement, &lifted, Some(point)),
-            Weight::ZeroCheck => Goldilocks2::ZERO,
-        };
-        let fresh = || Blake3Transcript::new(b"many");
-        let (expected, _) = reference::prove(&statement, NUM_VARS, &lifted, claim, &mut fresh());
-        let buffers = upload(device, tables);
-        let given: Vec<_> = buffers.iter().collect();
-        let config = SumcheckConfig::default().strategy(strategy);
-        let plan = Sumcheck::<Goldilocks2, Goldilocks>::with_config(device, expression, config).unwrap();
-        let proved = plan.prove(&statement, &given, claim, &mut fresh()).unwrap();
-        assert_eq!(proved.proof, expected, "{strategy:?}, {order:?}");
-    }
+    let mut tables: Vec<Vec<Goldilocks>> = (0..3).map(|i| random(1 << NUM_VARS, i)).collect();
+    tables.extend([random(1 << NUM_VARS, 8), random(1 << NUM_VARS, 8)]);
+    let lifted: Vec<Vec<Goldilocks2>> =
+        tables.iter().map(|table| table.iter().map(|x| Goldilocks2::new([*x, Goldilocks::ZERO])).collect()).collect();
+    let statement = Statement::<Goldilocks2>::new(NUM_VARS, &zero).unwrap().weight(Weight::ZeroCheck);
+    let fresh = || Blake3Transcript::new(b"many");
+    let (expected, _) = reference::prove(&statement, NUM_VARS, &lifted, Goldilocks2::ZERO, &mut fresh());
+    let buffers = upload(device, &tables);
+    let given: Vec<_> = buffers.iter().collect();
+    let plan = Sumcheck::<Goldilocks2, Goldilocks>::new(device, &zero).unwrap();
+    let proved = plan.prove(&statement, &given, Goldilocks2::ZERO, &mut fresh()).unwrap();
+    assert_eq!(proved.proof, expected);
 }
 
 /// Up to degree 128, where a message takes all threads of a workgroup, challenges are drawn on the device.
