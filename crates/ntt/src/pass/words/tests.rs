@@ -257,10 +257,10 @@ fn check_all<F: DeviceField + FftField>() {
     for (log_n, log_tile) in [(5, 3), (7, 4), (8, 4), (9, 5), (10, 5), (11, 4), (13, 7)] {
         check::<F>(log_n, log_tile, 1, 1);
     }
-    for (batch, columns) in [(2, 1), (1, 9), (2, 16), (1, 40), (1, 64)] {
+    for (batch, columns) in [(2, 1), (1, 9), (2, 16), (1, 40)] {
         check::<F>(8, 4, batch, columns);
-        check::<F>(9, 3, batch, columns);
     }
+    check::<F>(9, 3, 2, 9);
 }
 
 // A test for each, so that they run side by side.
