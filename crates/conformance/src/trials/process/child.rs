@@ -47,10 +47,9 @@ pub fn run_child() {
         "launches" => device.parse::<Device>().map_err(Failed::from).and_then(|device| launches(&device)),
         "prepared" => device.parse::<Device>().map_err(Failed::from).and_then(|device| prepared::check(&device, &[])),
         // What finds its kernels kept does so in each area.
-        "prepared-again" => device
-            .parse::<Device>()
-            .map_err(Failed::from)
-            .and_then(|device| prepared::check(&device, if is_emulated(&device) { &["msm", "sumcheck"] } else { &[] })),
+        "prepared-again" => device.parse::<Device>().map_err(Failed::from).and_then(|device| {
+            prepared::check(&device, if is_emulated(&device) { &["hash", "msm", "sumcheck"] } else { &[] })
+        }),
         "memory" => device.parse::<Device>().map_err(Failed::from).and_then(|device| exhausted(&device)),
         _ => Err(format!("unknown scenario {name}").into()),
     };
@@ -154,12 +153,12 @@ fn resident_bytes() -> u64 {
     fs::read_to_string("/proc/self/status").ok().and_then(kib).unwrap_or(0) << 10
 }
 
-/// Fills the memory until an allocation fails, then works on.
+/// Takes memory until an allocation fails, then works on.
 fn exhausted(device: &Device) -> Result<String, Failed> {
     checked_ntt(device)?;
     let mut held = Vec::new();
     let error = loop {
-        match device.zeros::<u8>(256 << 20) {
+        match device.alloc::<u8>(256 << 20) {
             Ok(buffer) => held.push(buffer),
             Err(error) => break error,
         }
