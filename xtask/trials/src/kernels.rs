@@ -122,6 +122,11 @@ const VECTOR_FIELDS: &[Field] = &[
     Field { name: "baby-bear-4", kernels: vector_kernels::<small::BabyBear4> },
 ];
 
+/// Kernels for CUDA that are checked with every field alone, by their field and a part of their variant: other keys than
+/// the longest and the shortest, and transforms side by side, which the first field has.
+const FURTHER_VARIANTS: [(&str, &str); 3] =
+    [("aes", "Aes192"), ("baby-bear", "interleaved"), ("goldilocks", "interleaved")];
+
 /// What has the shape of one of those, or their arithmetic, or that of points above: `cargo xtask kernels` checks it, and
 /// tests with every field do.
 const FURTHER_FIELDS: &[Field] = &[
@@ -320,15 +325,29 @@ pub(crate) fn wgsl_checks(every: bool) -> Result<Vec<Check>> {
     Ok(checks)
 }
 
-/// Every kernel for these architectures; if there are none, for the usual ones.
+/// Every kernel for these architectures; if there are none, for the usual ones. There, unless `every` asks for more, one
+/// kernel of each name over each field is assembled, and the others are compiled to what the assembler takes: all inline
+/// assembly is in functions that the kernels over a field share.
 pub(crate) fn cuda_checks(architectures: &[String], every: bool) -> Result<Vec<Check>> {
     let features = Features { int64: true, queues: true, forward_progress: true, software: false };
+    let assembles_all = every || !architectures.is_empty();
     let mut checks = Vec::new();
     let mut add = |specs: &Specs<'_>, architecture: &str| -> Result<()> {
         let workgroup_bytes = cuda::workgroup_bytes(architecture)?;
-        let specs = specs(&device(Kind::Cuda, workgroup_bytes, cuda::WORKGROUP_THREADS, features))?;
-        let target = Target::Cuda { architecture: architecture.to_owned() };
-        let check = |(field, spec)| Check { field, spec, target: target.clone(), workgroup_bytes };
+        let mut specs = specs(&device(Kind::Cuda, workgroup_bytes, cuda::WORKGROUP_THREADS, features))?;
+        if !assembles_all {
+            let is_further = |field, spec: &KernelSpec| {
+                FURTHER_VARIANTS.iter().any(|(of, part)| *of == field && spec.variant.contains(part))
+            };
+            specs.retain(|(field, spec)| !is_further(*field, spec));
+        }
+        let mut assembled = BTreeSet::new();
+        let check = |(field, spec): (&'static str, KernelSpec)| {
+            let is_assembled = assembled.insert((field, spec.name, hashes(&spec.variant))) || assembles_all;
+            let architecture =
+                if is_assembled { architecture.to_owned() } else { architecture.replace("sm_", "compute_") };
+            Check { field, spec, target: Target::Cuda { architecture }, workgroup_bytes }
+        };
         checks.extend(specs.into_iter().map(check));
         Ok(())
     };
@@ -341,6 +360,12 @@ pub(crate) fn cuda_checks(architectures: &[String], every: bool) -> Result<Vec<C
     }
     architectures.iter().try_for_each(|architecture| add(&|info| specs(info, every), architecture))?;
     Ok(checks)
+}
+
+/// The hashes in a variant: of fields, and of expressions over them.
+fn hashes(variant: &str) -> Vec<String> {
+    let is_hash = |word: &&str| word.len() == 16 && word.chars().all(|c| c.is_ascii_hexdigit());
+    variant.split([' ', ',']).filter(is_hash).map(str::to_owned).collect()
 }
 
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {

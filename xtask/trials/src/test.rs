@@ -182,7 +182,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     }
     if !EVERY_FIELD {
         println!(
-            "Fields and curves of a shape that another one has, and operations over further shapes, were left out: \
+            "Fields and curves of a shape that another one has, operations over further shapes, what emulated devices \
+             compile for minutes, and machine code of most kernels of a name that another one has, were left out: \
              --every-field has them."
         );
     }

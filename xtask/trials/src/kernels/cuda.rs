@@ -35,10 +35,12 @@ const FIRST: &str = " wait_for_previous();";
 pub(crate) fn check(spec: &KernelSpec, architecture: &str, workgroup_bytes: u32) -> Result<Takes> {
     ensure!(waits_first(&spec.cuda_source(), spec.name), "the entry does not start with wait_for_previous()");
     let compiled = nvrtc::compile(spec, architecture)?;
-    let usage = compiled.usage.with_context(|| format!("no usage in the compiler's log: {}", compiled.log))?;
-    let shared_bytes = usage.shared_bytes + spec.shared_bytes;
+    let is_assembled = architecture.starts_with("sm_");
+    ensure!(compiled.usage.is_some() == is_assembled, "no usage in the compiler's log: {}", compiled.log);
+    let shared_bytes = spec.shared_bytes + compiled.usage.as_ref().map_or(0, |usage| usage.shared_bytes);
     ensure!(shared_bytes <= workgroup_bytes, "{shared_bytes} bytes of shared memory, there are {workgroup_bytes}");
-    Ok(Takes { registers: Some(usage.registers), spill_bytes: Some(usage.spill_bytes), shared_bytes })
+    let registers = compiled.usage.as_ref().map(|usage| usage.registers);
+    Ok(Takes { registers, spill_bytes: compiled.usage.map(|usage| usage.spill_bytes), shared_bytes })
 }
 
 /// Whether every entry of a source has [`FIRST`] behind its parameters, but for the heads of those that share the body
