@@ -4,11 +4,14 @@ use evariste::backend::{Device, Error};
 use evariste_emulator::{Arithmetic, device};
 use libtest_mimic::Trial;
 
-use crate::{fields::EVERY_FIELD, harness::Case, sizes};
+use crate::{
+    harness::{Case, skipped},
+    left_out, sizes,
+};
 
 /// What runs with the arithmetic of GPUs: the launches of all kernels, over a field and a curve of each shape, at few
 /// sizes, and what is not among these. Of long fields only some transforms: a multiplication takes microseconds here.
-const CARRY_FLAG: [&str; 24] = [
+const CARRY_FLAG: [&str; 25] = [
     "launches::",
     "device::views::",
     "field::bls12-377-fr::chains",
@@ -22,6 +25,7 @@ const CARRY_FLAG: [&str; 24] = [
     "ntt::bls12-381-fr::definition",
     "ntt::bls12-381-fr::sizes",
     "ntt::bls12-381-fr::edge_values",
+    "ntt::bls12-381-fr::splits_and_twiddles",
     "ntt::goldilocks::sizes",
     "ntt::goldilocks::definition",
     "ntt::baby-bear::sizes",
@@ -43,11 +47,6 @@ const PORTABLE: [&str; 5] = [
     "ntt::bls12-381-fr::sizes",
     "ntt::goldilocks::sizes",
 ];
-
-/// What runs with every field alone, of all those: transforms over a long field with the portable arithmetic, which
-/// vectors have too.
-const WITH_EVERY_FIELD: [(&str, &str); 1] =
-    [("emulator-portable::ntt::bls12-381-fr::sizes", "vectors over this field run: --every-field has transforms too")];
 
 /// Not for this device: a trial that starts another process, which would run it on the CPU device; one whose threads
 /// write one place, as they may with such input, be it keys that are not sorted or counts that are false; and two about
@@ -82,16 +81,17 @@ pub(crate) fn trials(suite: fn(&Device, &str) -> Vec<Case>) -> Result<Vec<Trial>
             trials.push(Trial::test(name, move || crate::trials::aes::in_kernels(&device)));
             let name = format!("{label}::prepared_calls_compile_nothing");
             // On a device of its own, where nobody else compiles.
-            trials.push(Trial::test(name, move || {
-                crate::prepared::check(&evariste_emulator::device(arithmetic)?, &["msm"]).map(drop)
-            }));
+            trials.push(match left_out::on_the_host(&name) {
+                Some(reason) => skipped(name, reason),
+                None => Trial::test(name, move || {
+                    crate::prepared::check(&evariste_emulator::device(arithmetic)?, &["msm"]).map(drop)
+                }),
+            });
         }
-        let left_out = |case: &mut Case| {
-            let reason = WITH_EVERY_FIELD.iter().find(|(name, _)| !EVERY_FIELD && *name == case.name);
-            case.skipped = case.skipped.take().or_else(|| reason.map(|(_, reason)| (*reason).to_owned()));
-        };
         let mut cases: Vec<Case> = suite(&device, label).into_iter().filter(is_wanted).collect();
-        cases.iter_mut().for_each(left_out);
+        for case in &mut cases {
+            case.skipped = case.skipped.take().or_else(|| left_out::on_the_host(&case.name).map(str::to_owned));
+        }
         trials.extend(cases.into_iter().map(Case::trial));
     }
     Ok(trials)

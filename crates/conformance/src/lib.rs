@@ -12,6 +12,7 @@ mod harness;
 mod heap;
 mod hostile;
 mod launches;
+mod left_out;
 mod loops;
 mod misplaced;
 mod null_device;
@@ -36,6 +37,7 @@ pub use null_device::asked_for;
 pub use trials::process::run_child;
 
 use area::Area;
+use devices::is_emulated;
 use expect::expect;
 use harness::{Add, Case, DeviceTrials, Named, Outcome};
 use trials::AREAS;
@@ -57,6 +59,11 @@ fn named(device: &Device, label: &str) -> Vec<Case> {
     for (name, add) in OF_ALL_AREAS {
         trials.name = name;
         add(&mut trials);
+    }
+    if is_emulated(device) {
+        for case in &mut trials.cases {
+            case.skipped = case.skipped.take().or_else(|| left_out::in_vulkan(&case.name).map(str::to_owned));
+        }
     }
     trials.cases
 }

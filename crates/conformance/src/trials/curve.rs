@@ -57,21 +57,27 @@ fn add(trials: &mut DeviceTrials<'_>) {
     trials.add("misuse", misuse);
 }
 
-const KERNELS: &[KernelGroup] = &[KernelGroup {
-    name: "curve",
-    cases: &["bls12-381-g1::", "bn254-g2::", "p-256::", "even-order::"],
-    kernels: |_| {
-        let curves = [
-            kernels::<ark_bls12_381::g1::Config>(),
-            kernels::<ark_bn254::g2::Config>(),
-            kernels::<curves::P256>(),
-            kernels::<curves::EvenOrder>(),
-            FixedBase::<ark_bls12_381::g1::Config>::kernels(),
-            FixedBase::<ark_bn254::g2::Config>::kernels(),
-        ];
-        Ok(curves.concat())
+const KERNELS: &[KernelGroup] = &[
+    KernelGroup {
+        name: "curve",
+        cases: &["bls12-381-g1::", "bn254-g2::"],
+        kernels: |_| {
+            let curves = [
+                kernels::<ark_bls12_381::g1::Config>(),
+                kernels::<ark_bn254::g2::Config>(),
+                FixedBase::<ark_bls12_381::g1::Config>::kernels(),
+                FixedBase::<ark_bn254::g2::Config>::kernels(),
+            ];
+            Ok(curves.concat())
+        },
     },
-}];
+    // Of other formulas, and of points of order 2.
+    KernelGroup {
+        name: "curve-further",
+        cases: &["p-256::", "even-order::"],
+        kernels: |_| Ok([kernels::<curves::P256>(), kernels::<curves::EvenOrder>()].concat()),
+    },
+];
 
 fn kernels<C: DeviceCurve>() -> Vec<KernelSpec> {
     [Points::<C>::kernels(), SegmentedSum::<PointSum<C>>::kernels(), vec![AddChain::<C>::kernel()]].concat()

@@ -72,14 +72,18 @@ fn add(trials: &mut DeviceTrials<'_>) {
     trials.add_alone("no_host_copies_and_few_launches", counted);
 }
 
-const KERNELS: &[KernelGroup] = &[KernelGroup {
-    name: "sumcheck",
-    cases: &["bls12-381-fr::", "baby-bear-4::"],
-    kernels: |_| {
-        let long = Sumcheck::<Fr>::kernels(&gate());
-        Ok([long, Sumcheck::<BabyBear4, BabyBear>::kernels(&gate())].concat())
+const KERNELS: &[KernelGroup] = &[
+    KernelGroup {
+        name: "sumcheck-long",
+        cases: &["bls12-381-fr::"],
+        kernels: |_| Ok(Sumcheck::<Fr>::kernels(&gate())),
     },
-}];
+    KernelGroup {
+        name: "sumcheck-short",
+        cases: &["baby-bear-4::"],
+        kernels: |_| Ok(Sumcheck::<BabyBear4, BabyBear>::kernels(&gate())),
+    },
+];
 
 fn over<E: DeviceField, T: DeviceField>(trials: &mut DeviceTrials<'_>, field: &str) {
     trials.add(&format!("{field}::proofs"), proofs::<E, T>);
