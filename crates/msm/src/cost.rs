@@ -34,8 +34,8 @@ const CPU_LANES_PER_UNIT: u32 = 8;
 pub(crate) const MAX_LEVELS: u32 = 8;
 
 /// Points over a field of [`AFFINE_LIMBS`] limbs from which on batch-affine additions pay; with longer elements fewer pay.
-/// On an H200, 2^20 points of BLS12-381 G1 with tables took 0.94 of the time that all additions in XYZZ form took, 2^18
-/// as long, and 2^20 points of G2 0.89. Over eight limbs they gained nothing.
+/// On an H200, 2^20 points of BLS12-381 G1 took 0.93 of the time that all additions in XYZZ form took with tables and as
+/// long without, 2^18 as long, and 2^20 points of G2 0.89. Over eight limbs they gained nothing.
 const AFFINE_PAIRS: u64 = 1 << 23;
 
 /// See [`AFFINE_PAIRS`].
@@ -109,9 +109,10 @@ impl CostModel {
         let pays = self.gpu
             && limbs as u64 >= AFFINE_LIMBS
             && pairs.saturating_mul(limbs as u64) >= AFFINE_PAIRS * AFFINE_LIMBS;
-        // Until few points of a bucket are left.
+        // Until few points of a bucket are left: fewer where additions take longer.
         let load = (pairs / buckets.max(1)).max(1).ilog2();
-        tuning.affine_levels.unwrap_or(if pays { load.saturating_sub(2).min(5) } else { 0 })
+        let left = if limbs as u64 > AFFINE_LIMBS { 2 } else { 3 };
+        tuning.affine_levels.unwrap_or(if pays { load.saturating_sub(left).min(5) } else { 0 })
     }
 
     /// The layers that `rows` rows of 2^`log` buckets are reduced by: of all numbers, or of odd ones.
