@@ -126,8 +126,10 @@ msm_pairs(const Params params, BUFFERS(uint32_t, uint32_t, Affine, uint32_t, uin
         // The abscissas of one element in two elements of F, of the next one in the next two.
         auto ask = [&](const Task& task, uint32_t run) {
             int first = run % 2 * 2 * F_PARTS;
-            ahead_ask(ahead, first, &points[task.first / 2].x);
-            ahead_ask(ahead, first + F_PARTS, &points[task.last / 2].x);
+            if (task.pair) {
+                ahead_ask(ahead, first, &points[task.first / 2].x);
+                ahead_ask(ahead, first + F_PARTS, &points[task.last / 2].x);
+            }
             ahead_close();
         };
         Task task = task_of(params, keys, values, place(0)), next = task_of(params, keys, values, place(1));
@@ -140,7 +142,11 @@ msm_pairs(const Params params, BUFFERS(uint32_t, uint32_t, Affine, uint32_t, uin
             uint32_t j = thread + run * params.threads;
             int first = run % 2 * 2 * F_PARTS;
             ahead_wait<1>();
-            F a = ahead_take<F>(ahead, first), b = ahead_take<F>(ahead, first + F_PARTS);
+            F a = f_zero(), b = f_zero();
+            if (task.pair) {
+                a = ahead_take<F>(ahead, first);
+                b = ahead_take<F>(ahead, first + F_PARTS);
+            }
             ask(second, run);
             Task third = task_of(params, keys, values, far);
             far = place(run + 4);
@@ -167,8 +173,10 @@ msm_pairs(const Params params, BUFFERS(uint32_t, uint32_t, Affine, uint32_t, uin
     // From the last element on: `run` of them are left.
     auto place = [&](uint32_t run, uint32_t less) { return places[thread + (max(run, less + 1) - less - 1) * params.threads]; };
     auto ask = [&](const Task& task, uint32_t run) {
-        ahead_ask(ahead, 0, points + task.first / 2);
-        ahead_ask(ahead, 2 * F_PARTS, points + task.last / 2);
+        if (task.key != params.sentinel) {
+            ahead_ask(ahead, 0, points + task.first / 2);
+            ahead_ask(ahead, 2 * F_PARTS, points + task.last / 2);
+        }
         if (task.pair) ahead_ask(ahead, 4 * F_PARTS, &out[thread + (run - 1) * params.threads].x);
         ahead_close();
     };
@@ -180,8 +188,11 @@ msm_pairs(const Params params, BUFFERS(uint32_t, uint32_t, Affine, uint32_t, uin
     for (uint32_t run = runs; run > 0; run--) {
         uint32_t j = thread + (run - 1) * params.threads;
         ahead_wait<0>();
-        Affine p = signed_point(ahead_take<Affine>(ahead, 0), task.first);
-        Affine q = signed_point(ahead_take<Affine>(ahead, 2 * F_PARTS), task.last);
+        Affine p = affine_infinity(), q = p;
+        if (task.key != params.sentinel) {
+            p = signed_point(ahead_take<Affine>(ahead, 0), task.first);
+            q = signed_point(ahead_take<Affine>(ahead, 2 * F_PARTS), task.last);
+        }
         F prefix = task.pair ? ahead_take<F>(ahead, 4 * F_PARTS) : f_zero();
         if (run > 1) ask(next, run - 1);
         Task second = task_of(params, keys, values, far);

@@ -1,17 +1,15 @@
 //! What runs with every field alone where a processor plays a GPU, whose compilers take most of the time: kernels whose
-//! text others run over another field, another curve or with another table. GPUs run everything, and every kernel is
-//! compiled for them.
+//! text others run over another field, another curve or with another table. GPUs run everything.
 
 use crate::fields::EVERY_FIELD;
 
 /// Trials of the CUDA sources on the host, by how their names start, and why they are left out.
-const ON_THE_HOST: [(&str, &str); 9] = [
+const ON_THE_HOST: [(&str, &str); 8] = [
     ("emulator::launches::aes-table", "other tables run: --every-field has this one too"),
     ("emulator::launches::aes-twotables", "other tables run: --every-field has these too"),
     ("emulator::launches::curve-further", "these kernels run over other curves: --every-field has all"),
     ("emulator::launches::ntt-bls12-381-fr", "some transforms over this field run: --every-field has all"),
     ("emulator::launches::sumcheck-long", "sumchecks over a short field run: --every-field has a long one too"),
-    ("emulator::msm::bls12-381-g1::divisions", "sums over another curve run: --every-field has these too"),
     ("emulator::prepared_calls_compile_nothing", "emulated Vulkan prepares more: --every-field has this device too"),
     ("emulator-portable::field::bls12-381-fq::", "eight limbs run: --every-field has twelve too"),
     ("emulator-portable::ntt::bls12-381-fr::sizes", "vectors over this field run: --every-field has transforms too"),

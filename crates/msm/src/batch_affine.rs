@@ -125,14 +125,17 @@ impl<C: DeviceCurve> BatchAffine<C> {
         vec![borders_spec(), halves_spec(), places_spec(), pairs_spec::<C>(true), pairs_spec::<C>(false)]
     }
 
-    /// Points, and bytes of all that [`BatchAffine::run`] makes of `len` points in `buckets` buckets, and of its scratch.
+    /// Points that [`BatchAffine::run`] makes of `len` points in `buckets` buckets at most, bytes of all that it makes, and
+    /// of all that is there at once meanwhile.
     pub(crate) fn required_bytes(len: usize, buckets: u64) -> (usize, [u64; 2]) {
         let out = half(len, buckets);
-        let point = AffinePoint::<C>::BYTES as u64;
-        let sums = out as u64 * (4 + point) + 4 * (buckets + 1);
-        // The first and the last of each bucket, then their number, beside what a scan takes.
+        let (points, point) = (out as u64, AffinePoint::<C>::BYTES as u64);
+        let offsets = 4 * (buckets + 1);
+        // The first and the last of each bucket, then their number, beside what a scan takes; then places.
         let counting = 12 * buckets + Scan::scratch_bytes(buckets as usize + 1);
-        (out, [sums, counting.max(8 * buckets + 4 * out as u64)])
+        let placing = 8 * buckets + 4 * points;
+        let adding = (8 + point) * points;
+        (out, [offsets + (4 + point) * points, offsets + counting.max(placing).max(adding)])
     }
 
     /// Adds neighbours of the same bucket: see `msm/pairs.cu`.
@@ -187,7 +190,7 @@ impl<C: DeviceCurve> BatchAffine<C> {
         let kernel = &self.pairs[usize::from(values.is_none())];
         let out_len = out_len as u32;
         let mut run = run(self.device.info().parallelism, C::BaseField::LIMBS, out_len);
-        let params = |run| PairsParams { len, sentinel, threads: out_len.div_ceil(run), out_len };
+        let params = |run| PairsParams { len, sentinel, threads: out_len.div_ceil(run).max(1), out_len };
         while run > 1 && !kernel.fits(&params(run)) {
             run /= 2;
         }

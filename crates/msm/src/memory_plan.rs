@@ -49,6 +49,8 @@ pub(crate) struct Sizes<'a, C: MsmCurve> {
     pub(crate) sort: &'a RadixSort,
     pub(crate) config: &'a MsmConfig,
     pub(crate) precomputed: PrecomputedTable,
+    /// Whether digits stay until the sum is there, for other sums.
+    pub(crate) keeps_digits: bool,
     pub(crate) curve: PhantomData<fn() -> C>,
 }
 
@@ -104,10 +106,11 @@ impl<C: MsmCurve> Sizes<'_, C> {
         let (upload, uploads) = if plan.in_pieces { (0, 2 * upload) } else { (upload, 0) };
         let sort = 8 * pairs as u64 + self.sort.required_bytes(pairs, key_bits(buckets)).max(upload);
         let (mut list, mut len, mut add) = (8 * pairs as u64, pairs, 0);
+        let kept = if self.keeps_digits { list } else { 0 };
         for _ in 0..plan.levels {
-            let (left, [level_sums, scratch]) = BatchAffine::<C>::required_bytes(len, buckets);
-            add = add.max(list + level_sums + scratch);
-            (list, len) = (level_sums, left);
+            let (left, [level_sums, all]) = BatchAffine::<C>::required_bytes(len, buckets);
+            add = add.max(list + all);
+            (list, len) = (kept + level_sums, left);
         }
         let balanced = self.config.tuning.accumulation == Accumulation::Balanced;
         let nodes = if balanced { Nodes::<C>::required_bytes(slices) } else { 0 };
@@ -222,9 +225,9 @@ impl<C: MsmCurve> Sizes<'_, C> {
         Err(self.refused(budget, *window_sizes.start(), least))
     }
 
-    /// One sum of scalars of a length and bits, at once.
+    /// One sum of scalars of a length and bits, at once, by digits that stay.
     pub(crate) fn whole_plan(&self, budget: Budget, window: u32, shape: (usize, u32)) -> Result<MemoryPlan> {
-        let plan = self.try_plan(budget, window, shape, [1, shape.0]);
+        let plan = Self { keeps_digits: true, ..*self }.try_plan(budget, window, shape, [1, shape.0]);
         plan.map_err(|excess| self.refused(budget, window, excess))
     }
 
@@ -329,7 +332,7 @@ pub(crate) fn required_bytes<C: MsmCurve>(
 ) -> Result<u64> {
     let precomputed = precomputed::<C>(device, model, sort, config, len)?;
     let bases = (len * AffinePoint::<C>::BYTES) as u64 * u64::from(precomputed.copies());
-    let sizes = Sizes::<C> { device, model, sort, config, precomputed, curve: PhantomData };
+    let sizes = Sizes::<C> { device, model, sort, config, precomputed, keeps_digits: false, curve: PhantomData };
     let plan = sizes.memory_plan(Budget::new(device, config, bases), (len, count, covered_bits::<C>(config)))?;
     let call = sizes.bytes(&plan, plan.piece.min(len), plan.group.min(count));
     let copies = if precomputed.copies() > 1 { precompute::scratch_bytes::<C>(len) } else { 0 };
@@ -365,7 +368,7 @@ fn table_shape<C: MsmCurve>(
     // A sum of all bases has room beside them, if any window leaves some.
     let excess = |window: &u32| {
         let precomputed = of_window(*window);
-        let sizes = Sizes::<C> { device, model, sort, config, precomputed, curve: PhantomData };
+        let sizes = Sizes::<C> { device, model, sort, config, precomputed, keeps_digits: false, curve: PhantomData };
         let budget = Budget::new(device, config, own.saturating_mul(precomputed.copies().into()));
         sizes.in_pieces(budget, *window, (len, bits)).err()
     };

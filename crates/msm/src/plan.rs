@@ -510,7 +510,7 @@ fn check_config<C: MsmCurve>(config: &MsmConfig) -> Result<()> {
     check("the points of a thread", config.tuning.min_slice, 1, u32::MAX)?;
     check("the levels of affine additions", config.tuning.affine_levels, 0, MAX_LEVELS)?;
     check("the buckets of a layer", config.tuning.log_reduction_run, 1, MAX_WINDOW)?;
-    check("the elements of the last step", config.tuning.log_final_row, 0, MAX_WINDOW)
+    check("the longest row of trees", config.tuning.log_final_row, 0, MAX_WINDOW)
 }
 
 /// A table with so many points for each base, the bases first.

@@ -45,7 +45,7 @@ impl<C: MsmCurve> Msm<C> {
     pub(crate) fn sizes(&self) -> Sizes<'_, C> {
         let Self { model, config, precomputed, .. } = self;
         let (device, sort) = (self.device(), &self.kernels.sort);
-        Sizes { device, model, sort, config, precomputed: *precomputed, curve: PhantomData }
+        Sizes { device, model, sort, config, precomputed: *precomputed, keeps_digits: false, curve: PhantomData }
     }
 
     pub(crate) fn memory_plan(&self, len: usize, count: usize, bits: u32) -> Result<MemoryPlan> {

@@ -97,7 +97,7 @@ fn check_all<C: MsmCurve>(device: &Device, lengths: &[usize], kinds: &[&str]) {
     for &len in lengths {
         check::<C>(device, len, plain, kinds);
     }
-    let few = [KINDS[0], KINDS[4]];
+    let few = [KINDS[0], KINDS[1], KINDS[4]];
     let len = *lengths.last().unwrap();
     let tuning = |slices: u32, min_slice: u32, run: u32, last: u32| {
         Tuning::default().slices(slices).min_slice(min_slice).log_reduction_run(run).log_final_row(last)
@@ -143,7 +143,7 @@ fn what_is_compared_gives_the_same() {
         plain.window(5).tuning(tuning(per_bucket, 0)).precompute(odd(26)),
         plain.window(3).tuning(tuning(per_bucket, 2)),
     ] {
-        check::<ark_bn254::g1::Config>(&Device::cpu(), 40, config, &[KINDS[0], KINDS[6]]);
+        check::<ark_bn254::g1::Config>(&Device::cpu(), 40, config, &[KINDS[0], KINDS[1], KINDS[2], KINDS[6]]);
     }
 }
 

@@ -327,7 +327,7 @@ pub(crate) fn wgsl_checks(every: bool) -> Result<Vec<Check>> {
 
 /// Every kernel for these architectures; if there are none, for the usual ones. There, unless `every` asks for more, one
 /// kernel of each name over each field is assembled, and the others are compiled to what the assembler takes: all inline
-/// assembly is in functions that the kernels over a field share.
+/// assembly is in functions that the kernels over a field share, or in kernels whose variants have the same of it.
 pub(crate) fn cuda_checks(architectures: &[String], every: bool) -> Result<Vec<Check>> {
     let features = Features { int64: true, queues: true, forward_progress: true, software: false };
     let assembles_all = every || !architectures.is_empty();

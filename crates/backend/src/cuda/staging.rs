@@ -2,7 +2,7 @@
 //!
 //! A buffer that nobody waits for stands behind its transfer's event, in a line for each stream, until the copy is
 //! known to be done. If a call fails, it stays there and is looked at again. Lines are looked through when memory is
-//! asked for, and before a copy is waited for: there is no thread for it. A block returns to its pool, zeroed if it is
+//! asked for, and, if there are many bytes, before a copy is waited for: there is no thread for it. A block returns to its pool, zeroed if it is
 //! secret, when the last buffer of it is gone.
 
 use std::{
@@ -366,7 +366,8 @@ impl PendingCopy for Flight {
     fn wait(mut self: Box<Self>) -> Result<HostBuffer> {
         if let Some(flight) = &self.flying {
             self.stream.context().bind()?;
-            if let Some(staging) = self.staging.upgrade() {
+            let is_done = flight.end.as_ref().is_some_and(|end| end.is_done().unwrap_or(true));
+            if let (false, Some(staging)) = (is_done, self.staging.upgrade()) {
                 staging.reclaim_meanwhile();
             }
             flight.synchronize(&self.stream)?;

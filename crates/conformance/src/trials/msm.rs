@@ -252,6 +252,9 @@ fn divisions<C: MsmCurve>(device: &Device) -> Outcome {
         let (bases, multipliers) = self::bases::<C>(len);
         check(device, &Msm::<C>::with_config(device, &bases, config)?, &multipliers, 0)?;
     }
+    // No point is left, or all are in one bucket.
+    let msm = Msm::<C>::with_config(device, &bases, few)?;
+    [1, 2].into_iter().try_for_each(|kind| check(device, &msm, &multipliers, kind))?;
     Ok(())
 }
 
