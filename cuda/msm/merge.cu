@@ -14,9 +14,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 msm_merge(const Params params, BUFFERS(uint32_t, Xyzz, Xyzz)) {
     wait_for_previous();
     // Keys of the first bucket and of the last, and the place of the last one's sum: twice the node's, or one more.
-    extern __shared__ uint32_t firsts[];
-    uint32_t* lasts = firsts + 2 * THREADS;
-    uint32_t* places = lasts + 2 * THREADS;
+    __shared__ uint32_t firsts[2 * THREADS], lasts[2 * THREADS], places[2 * THREADS];
     uint64_t start = (uint64_t)blockIdx.x * 2 * THREADS;
     uint32_t count = (uint32_t)min((uint64_t)(params.nodes - 1) / params.stride + 1 - start, (uint64_t)(2 * THREADS));
     for (uint32_t own = threadIdx.x; own < 2 * THREADS; own += THREADS) {

@@ -27,9 +27,6 @@ pub(crate) const THREADS: u32 = 128;
 /// Threads of a workgroup that joins nodes.
 const MERGE_THREADS: u32 = 128;
 
-/// Shared memory for each of its nodes.
-const NODE_BYTES: u32 = 12;
-
 params! {
     struct AccumulateParams {
         len: u32,
@@ -297,7 +294,6 @@ fn merge_spec<C: DeviceCurve>() -> KernelSpec {
     let variant = source::label::<C>();
     KernelSpec::new("msm_merge", variant, shared::bindings(&seen), merge::<C>, source)
         .threads(MERGE_THREADS)
-        .shared_bytes(2 * MERGE_THREADS * NODE_BYTES)
         .iterations(|_: &MergeParams| {
             // In WGSL: with CUDA, loops may be of any length.
             iterations::repeat(u64::from(MERGE_THREADS.ilog2()) + 1, source::iterations::<C>())

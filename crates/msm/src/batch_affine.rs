@@ -154,27 +154,32 @@ impl<C: DeviceCurve> BatchAffine<C> {
         let out_len = half(keys.len(), sentinel.into());
         let groups = |threads: usize| threads.div_ceil(PLACE_THREADS as usize) as u64;
         let words = |len| self.device.alloc_with::<u32>(len, secrecy);
-        let own = match list {
+        let mut ends = words(buckets)?;
+        let own_firsts = match list {
             Unpaired::Digits { .. } => {
-                let (mut firsts, mut ends) = (words(buckets)?, words(buckets)?);
+                let mut firsts = words(buckets)?;
                 queue.clear(&mut firsts)?;
                 queue.clear(&mut ends)?;
                 let args = &mut [Arg::read(keys), Arg::write(&mut firsts), Arg::write(&mut ends)];
                 // SAFETY: there are `len` keys, and two places for each below `sentinel`.
                 unsafe { self.borders.launch(queue, groups(keys.len()), &BordersParams { len, sentinel }, args) }?;
-                Some((firsts, ends))
+                Some(firsts)
             }
-            Unpaired::Sums(_) => None,
+            Unpaired::Sums(BatchAffineSums { offsets, .. }) => {
+                // With wgpu, a kernel that takes a view from its second element on is compiled for that.
+                queue.copy(offsets.view(1..)?, &mut ends)?;
+                None
+            }
         };
-        let (firsts, ends) = match (&own, list) {
-            (Some((firsts, ends)), _) => (firsts.as_view(), ends.as_view()),
-            (None, Unpaired::Sums(BatchAffineSums { offsets, .. })) => (offsets.view(..buckets)?, offsets.view(1..)?),
+        let firsts = match (&own_firsts, list) {
+            (Some(firsts), _) => firsts.as_view(),
+            (None, Unpaired::Sums(BatchAffineSums { offsets, .. })) => offsets.view(..buckets)?,
             (None, Unpaired::Digits { .. }) => unreachable!("digits have borders of their own"),
         };
         let mut offsets = words(buckets + 1)?;
         {
             let mut halves = words(buckets)?;
-            let args = &mut [Arg::read(firsts), Arg::read(ends), Arg::write(&mut halves)];
+            let args = &mut [Arg::read(firsts), Arg::read(&ends), Arg::write(&mut halves)];
             // SAFETY: each has as many elements as there are buckets.
             unsafe { self.halves.launch(queue, groups(buckets), &HalvesParams { buckets: sentinel }, args) }?;
             self.scan.on(queue).exclusive(&halves, &mut offsets)?;
@@ -185,7 +190,7 @@ impl<C: DeviceCurve> BatchAffine<C> {
         // SAFETY: there are `len` keys, and those below `sentinel` are buckets, of which `offsets` has one more. Half of
         // each bucket's elements, rounded up, are `out_len` at most.
         unsafe { self.places.launch(queue, groups(keys.len().max(out_len)), &params, args) }?;
-        drop(own);
+        drop((own_firsts, ends));
 
         let kernel = &self.pairs[usize::from(values.is_none())];
         let out_len = out_len as u32;

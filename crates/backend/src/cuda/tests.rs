@@ -291,8 +291,8 @@ fn secrets_in_pinned_memory_are_zeroed_before_the_host_waits() {
     double::reset(false);
     let device = open(0).unwrap();
     let queue = device.default_queue();
-    let mut x = device.zeros::<u32>(BYTES / 4).unwrap();
-    let word = device.host_buffer(4, Transfer::Download, Secrecy::Public).unwrap();
+    let mut x = device.alloc_with::<u32>(BYTES / 4, Secrecy::Secret).unwrap();
+    let word = device.host_buffer(4, Transfer::Download, Secrecy::Secret).unwrap();
     let mut secret = device.host_buffer(BYTES, Transfer::Upload, Secrecy::Secret).unwrap();
     secret.fill(7);
     let start = secret.as_ptr();

@@ -39,7 +39,8 @@ pub(super) const OPERATIONS: &[Operation] = &[
     Operation::slow("sums_of_points_in_pieces", 2, |p| {
         let points = bases(p, 1);
         let (bases, scalars) = (p.operand::<AffinePoint<Sums>>(&points)?, scalars::<Canonical<_>>(p)?);
-        let tuning = Tuning::default().affine_levels(1);
+        // Trees reduce buckets, on processors too.
+        let tuning = Tuning::default().affine_levels(1).log_final_row(8);
         let tables = Precompute::Tables { budget: 4 * bases.bytes() };
         let config = MsmConfig::default().window(4).precompute(tables).tuning(tuning);
         let msm = Msm::<Sums>::from_buffer(&p.device, &bases, config)?;
