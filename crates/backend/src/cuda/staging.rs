@@ -2,8 +2,8 @@
 //!
 //! A buffer that nobody waits for stands behind its transfer's event, in a line for each stream, until the copy is
 //! known to be done. If a call fails, it stays there and is looked at again. Lines are looked through when memory is
-//! asked for, and, if there are many bytes, before a copy is waited for: there is no thread for it. A block returns to its pool, zeroed if it is
-//! secret, when the last buffer of it is gone.
+//! asked for, and, if there are many bytes, before a copy is waited for: there is no thread for it. A block returns to
+//! its pool, zeroed if it is secret, when the last buffer of it is gone.
 
 use std::{
     collections::VecDeque,
