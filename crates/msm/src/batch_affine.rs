@@ -1,6 +1,6 @@
 //! One level of batch-affine tree addition: neighbours of the same bucket are added with shared inversions.
 
-use std::marker::PhantomData;
+use std::{borrow::Borrow, marker::PhantomData};
 
 use evariste_backend::{
     Buffer, Device, Queue, Result, Secrecy,
@@ -19,6 +19,7 @@ use evariste_primitives::Scan;
 use rayon::prelude::*;
 
 use crate::{
+    accumulate::List,
     affine_tree::{Additions, signed},
     shared::{self, affine_words},
 };
@@ -76,11 +77,21 @@ pub(crate) struct BatchAffineSums<C: DeviceCurve> {
 
 /// A list of points, sorted by bucket.
 #[derive(Debug)]
-pub(crate) enum Unpaired<'a, C: DeviceCurve> {
-    /// Keys and values of digits: value 2·i + s is ±`bases[i]`.
-    Digits { keys: &'a Buffer<u32>, values: &'a Buffer<u32>, bases: &'a Buffer<AffinePoint<C>> },
+pub(crate) enum Unpaired<B, C: DeviceCurve> {
+    /// Keys and values of digits: value 2·i + s is ±(base i).
+    Digits([B; 2]),
     /// Those of the level before.
-    Sums(&'a BatchAffineSums<C>),
+    Sums(BatchAffineSums<C>),
+}
+
+impl<B: Borrow<Buffer<u32>>, C: DeviceCurve> Unpaired<B, C> {
+    /// The list, over these bases if it is one of digits.
+    pub(crate) fn list<'a>(&'a self, bases: &'a Buffer<AffinePoint<C>>) -> List<'a, C> {
+        match self {
+            Self::Digits([keys, values]) => List { keys: keys.borrow(), values: Some(values.borrow()), points: bases },
+            Self::Sums(BatchAffineSums { keys, points, .. }) => List { keys, values: None, points },
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -139,58 +150,53 @@ impl<C: DeviceCurve> BatchAffine<C> {
     }
 
     /// Adds neighbours of the same bucket: see `msm/pairs.cu`.
-    pub(crate) fn run(
+    pub(crate) fn run<B: Borrow<Buffer<u32>>>(
         &self,
         queue: &Queue,
-        list: &Unpaired<'_, C>,
+        unpaired: &Unpaired<B, C>,
+        bases: &Buffer<AffinePoint<C>>,
         sentinel: u32,
         secrecy: Secrecy,
     ) -> Result<BatchAffineSums<C>> {
-        let (keys, values, points) = match list {
-            Unpaired::Digits { keys, values, bases } => (*keys, Some(*values), *bases),
-            Unpaired::Sums(sums) => (&sums.keys, None, &sums.points),
-        };
+        let List { keys, values, points } = unpaired.list(bases);
         let (len, buckets) = (keys.len() as u32, sentinel as usize);
         let out_len = half(keys.len(), sentinel.into());
         let groups = |threads: usize| threads.div_ceil(PLACE_THREADS as usize) as u64;
         let words = |len| self.device.alloc_with::<u32>(len, secrecy);
-        let mut ends = words(buckets)?;
-        let own_firsts = match list {
-            Unpaired::Digits { .. } => {
-                let mut firsts = words(buckets)?;
-                queue.clear(&mut firsts)?;
-                queue.clear(&mut ends)?;
-                let args = &mut [Arg::read(keys), Arg::write(&mut firsts), Arg::write(&mut ends)];
-                // SAFETY: there are `len` keys, and two places for each below `sentinel`.
-                unsafe { self.borders.launch(queue, groups(keys.len()), &BordersParams { len, sentinel }, args) }?;
-                Some(firsts)
-            }
-            Unpaired::Sums(BatchAffineSums { offsets, .. }) => {
-                // With wgpu, a kernel that takes a view from its second element on is compiled for that.
-                queue.copy(offsets.view(1..)?, &mut ends)?;
-                None
-            }
-        };
-        let firsts = match (&own_firsts, list) {
-            (Some(firsts), _) => firsts.as_view(),
-            (None, Unpaired::Sums(BatchAffineSums { offsets, .. })) => offsets.view(..buckets)?,
-            (None, Unpaired::Digits { .. }) => unreachable!("digits have borders of their own"),
-        };
         let mut offsets = words(buckets + 1)?;
+        let mut places;
         {
+            let mut own_firsts;
+            let mut ends = words(buckets)?;
+            let firsts = match unpaired {
+                Unpaired::Digits(_) => {
+                    own_firsts = words(buckets)?;
+                    queue.clear(&mut own_firsts)?;
+                    queue.clear(&mut ends)?;
+                    let args = &mut [Arg::read(keys), Arg::write(&mut own_firsts), Arg::write(&mut ends)];
+                    // SAFETY: there are `len` keys, and two places for each below `sentinel`.
+                    unsafe { self.borders.launch(queue, groups(keys.len()), &BordersParams { len, sentinel }, args) }?;
+                    own_firsts.as_view()
+                }
+                Unpaired::Sums(BatchAffineSums { offsets, .. }) => {
+                    // With wgpu, a kernel that takes a view from its second element on is compiled for that.
+                    queue.copy(offsets.view(1..)?, &mut ends)?;
+                    offsets.view(..buckets)?
+                }
+            };
             let mut halves = words(buckets)?;
             let args = &mut [Arg::read(firsts), Arg::read(&ends), Arg::write(&mut halves)];
             // SAFETY: each has as many elements as there are buckets.
             unsafe { self.halves.launch(queue, groups(buckets), &HalvesParams { buckets: sentinel }, args) }?;
             self.scan.on(queue).exclusive(&halves, &mut offsets)?;
+            drop(halves);
+            places = words(out_len)?;
+            let params = PlacesParams { len, sentinel, out_len: out_len as u32 };
+            let args = &mut [Arg::read(keys), Arg::read(firsts), Arg::read(&offsets), Arg::write(&mut places)];
+            // SAFETY: there are `len` keys, and those below `sentinel` are buckets, of which `offsets` has one more. Half
+            // of each bucket's elements, rounded up, are `out_len` at most.
+            unsafe { self.places.launch(queue, groups(keys.len().max(out_len)), &params, args) }?;
         }
-        let mut places = words(out_len)?;
-        let params = PlacesParams { len, sentinel, out_len: out_len as u32 };
-        let args = &mut [Arg::read(keys), Arg::read(firsts), Arg::read(&offsets), Arg::write(&mut places)];
-        // SAFETY: there are `len` keys, and those below `sentinel` are buckets, of which `offsets` has one more. Half of
-        // each bucket's elements, rounded up, are `out_len` at most.
-        unsafe { self.places.launch(queue, groups(keys.len().max(out_len)), &params, args) }?;
-        drop((own_firsts, ends));
 
         let kernel = &self.pairs[usize::from(values.is_none())];
         let out_len = out_len as u32;

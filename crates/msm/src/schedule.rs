@@ -9,8 +9,8 @@ use evariste_curve::Xyzz;
 use evariste_field::{Canonical, DeviceField, DevicePrimeField, Mont};
 
 use crate::{
-    accumulate::{List, Nodes, Way},
-    batch_affine::{BatchAffineSums, Unpaired},
+    accumulate::{Nodes, Way},
+    batch_affine::Unpaired,
     combine::Windows,
     config::{Accumulation, Bases},
     error::{Error, Result},
@@ -204,28 +204,14 @@ impl<C: MsmCurve> Msm<C> {
     ) -> Result<()> {
         let keys: &Buffer<u32> = digits[0].borrow();
         let (queue, secrecy) = (&self.queue, Secrecy::of([keys.secrecy(), self.bases.secrecy()]));
-        let mut digits = Some(digits);
-        let mut level: Option<BatchAffineSums<C>> = None;
+        let mut unpaired = Unpaired::Digits(digits);
         for _ in 0..plan.levels {
-            let list = match (&level, &digits) {
-                (Some(level), _) => Unpaired::Sums(level),
-                (None, Some([keys, values])) => {
-                    Unpaired::Digits { keys: keys.borrow(), values: values.borrow(), bases: &self.bases }
-                }
-                (None, None) => unreachable!("digits stay until there is a level"),
-            };
             let kernels = self.kernels.batch_affine(self.device())?;
-            level = Some(kernels.run(queue, &list, buckets.len() as u32, secrecy)?);
-            digits = None;
+            let level = kernels.run(queue, &unpaired, &self.bases, buckets.len() as u32, secrecy)?;
+            unpaired = Unpaired::Sums(level);
             mark(Stage::BatchAffine)?;
         }
-        let list = match (&level, &digits) {
-            (Some(level), _) => List { keys: &level.keys, values: None, points: &level.points },
-            (None, Some([keys, values])) => {
-                List { keys: keys.borrow(), values: Some(values.borrow()), points: &self.bases }
-            }
-            (None, None) => unreachable!("digits stay until there is a level"),
-        };
+        let list = unpaired.list(&self.bases);
         // At most as many as for all digits, for which there is memory.
         let slices = self.model.slices(&self.config.tuning, C::BaseField::LIMBS, list.keys.len() as u64);
         let adding = self.adding();
