@@ -28,10 +28,26 @@ fn msm_bits(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) gr
         }
         storageBarrier();
     }
-    if (runs && thread <= select(0u, log, weighted)) {
-        let at = start + ((1u << thread) >> 1u);
-        let out_row = select(params.weighted * log + row, params.weighted * thread + row, weighted);
+    let kinds = select(log, 1u, params.weigh == 1u);
+    if (runs && thread <= select(0u, kinds, weighted)) {
+        let out_row = select(params.weighted * kinds + row, params.weighted * thread + row, weighted);
         let place = out_row * params.width + run % params.width;
+        if (params.weigh == 1u && thread == 1u) {
+            // By the highest bit first. A run of one element has none.
+            var sum = xyzz_infinity();
+            for (var bit = log; bit > 0u; bit--) {
+                sum = xyzz_double(sum);
+                let at = start + (1u << (bit - 1u));
+                if (log == 1u) {
+                    sum = input_load(at);
+                } else {
+                    sum = xyzz_add(sum, scratch_load(at));
+                }
+            }
+            out_store(place, sum);
+            return;
+        }
+        let at = start + ((1u << thread) >> 1u);
         if (log == 0u || (log == 1u && thread == 1u)) {
             out_store(place, input_load(at));
         } else {

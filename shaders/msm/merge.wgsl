@@ -1,4 +1,4 @@
-// Joins the nodes that msm_accumulate leaves: see the CUDA twin. One workgroup for 2 THREADS nodes.
+// Joins the nodes that msm_accumulate leaves: see the CUDA twin. One workgroup for THREADS nodes.
 
 @compute @workgroup_size(THREADS)
 fn msm_merge(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
@@ -6,11 +6,11 @@ fn msm_merge(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) g
     let block = group.x + group.y * groups.x;
     // Nodes that lie `stride` apart.
     let count = (params.nodes + params.stride - 1u) / params.stride;
-    let begin = block * 2u * THREADS;
-    for (var width = 1u; width <= THREADS; width *= 2u) {
+    let begin = block * THREADS;
+    for (var width = 1u; width < THREADS; width *= 2u) {
         let own = begin + 2u * width * thread;
         let other = own + width;
-        if (thread < THREADS / width && other < count) {
+        if (thread < THREADS / 2u / width && other < count) {
             let a = 2u * own * params.stride;
             let b = 2u * other * params.stride;
             let a_first = keys_get(a);

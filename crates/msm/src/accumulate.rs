@@ -24,8 +24,8 @@ use crate::{
 /// Threads of a workgroup that adds points to buckets: with more, fewer of them find registers at once.
 pub(crate) const THREADS: u32 = 128;
 
-/// Threads of a workgroup that joins nodes.
-const MERGE_THREADS: u32 = 128;
+/// Threads of a workgroup that joins nodes, as many of them.
+const MERGE_THREADS: u32 = 256;
 
 params! {
     struct AccumulateParams {
@@ -177,7 +177,7 @@ impl<C: DeviceCurve> Accumulate<C> {
 
     /// Joins nodes until one is left, and stores that.
     fn merge(&self, queue: &Queue, count: u32, nodes: &mut Nodes<C>, buckets: &mut Buffer<Xyzz<C>>) -> Result<()> {
-        let (sentinel, group) = (buckets.len() as u32, 2 * self.merge.spec().threads);
+        let (sentinel, group) = (buckets.len() as u32, self.merge.spec().threads);
         let (mut stride, mut left) = (1, count);
         loop {
             let groups = left.div_ceil(group);
@@ -289,14 +289,14 @@ fn merge_spec<C: DeviceCurve>() -> KernelSpec {
     ];
     let source = move |language| {
         let sources = [evariste_cuda::msm::MERGE, evariste_shaders::msm::MERGE];
-        shared::text::<C>(language, &seen, MERGE_THREADS, true, sources)
+        shared::quad_text::<C>(language, &seen, MERGE_THREADS, sources)
     };
     let variant = source::label::<C>();
     KernelSpec::new("msm_merge", variant, shared::bindings(&seen), merge::<C>, source)
         .threads(MERGE_THREADS)
         .iterations(|_: &MergeParams| {
             // In WGSL: with CUDA, loops may be of any length.
-            iterations::repeat(u64::from(MERGE_THREADS.ilog2()) + 1, source::iterations::<C>())
+            iterations::repeat(MERGE_THREADS.ilog2().into(), source::iterations::<C>())
         })
 }
 

@@ -1,15 +1,27 @@
 //! The combination of windows, on the host.
 
+use std::cmp::Reverse;
+
 use ark_ec::short_weierstrass::Projective;
-use ark_ff::{AdditiveGroup, Zero};
+use ark_ff::{AdditiveGroup, Field, Zero};
 use evariste_backend::author::Wiped;
+use evariste_curve::point::{self, JacobianOf};
+use evariste_field::DeviceField;
 use rayon::prelude::*;
 
 use crate::{memory_plan::MemoryPlan, msm_curve::MsmCurve, precompute::PrecomputedTable, reduce::Reduction};
 
-/// The sums of each window, from what is left of each class of digits, in order.
+/// Products in a field, counted by the square of its limbs, up to which one core combines a sum alone. It takes a quarter
+/// of a millisecond for as many, and cores that sleep take half of that to wake.
+const ALONE: u64 = 3 << 19;
+
+/// Products of an addition, and of a doubling.
+const PRODUCTS: [u64; 2] = [17, 7];
+
+/// Sums, from what is left of each class of digits, in order.
 pub(crate) struct Windows<C: MsmCurve> {
-    rows: Wiped<Projective<C>>,
+    sums: Wiped<Projective<C>>,
+    /// Windows of a sum, and the bits of each.
     windows: usize,
     bits: u32,
     /// log₂ of the weight of the next class, and of what each has more than the one before.
@@ -17,68 +29,70 @@ pub(crate) struct Windows<C: MsmCurve> {
     step: u32,
 }
 
+/// The place of a point, and log₂ of its weight.
+type Term = (usize, u32);
+
 impl<C: MsmCurve> Windows<C> {
     /// Those of `count` sums, all zero.
     pub(crate) fn new(plan: &MemoryPlan, precomputed: PrecomputedTable, count: usize) -> Self {
-        let rows = Wiped::from(vec![Projective::zero(); plan.windows as usize * count]);
+        let sums = Wiped::from(vec![Projective::zero(); count]);
         let step = precomputed.doublings().max(1);
-        Self { rows, windows: plan.windows as usize, bits: plan.window, weight: 0, step }
+        Self { sums, windows: plan.windows as usize, bits: plan.window, weight: 0, step }
     }
 
     /// Adds the next class of digits, of which the reduction left these points.
     pub(crate) fn add(&mut self, reduction: &Reduction, points: &[Projective<C>]) {
-        let own = window_sums::<C>(reduction, points, self.weight);
-        self.rows.iter_mut().zip(own.iter()).for_each(|(row, own)| *row += own);
+        let Self { windows, bits, weight, .. } = *self;
+        // Σ 2^(bits · w) · (row w) over the rows of a sum.
+        let combined = |sum: usize| {
+            let rows = (0..windows).map(|w| (bits * w as u32, reduction.weights(sum * windows + w)));
+            combine::<C>(rows.collect(), points, weight)
+        };
+        match &mut self.sums[..] {
+            [sum] => *sum += combined(0),
+            sums => sums.par_iter_mut().enumerate().for_each(|(i, sum)| *sum += combined(i)),
+        }
         self.weight += self.step;
     }
 
     /// The sums.
-    pub(crate) fn combined(&self) -> Wiped<Projective<C>> {
-        combine::<C>(&self.rows, self.windows, self.bits)
+    pub(crate) fn combined(self) -> Wiped<Projective<C>> {
+        self.sums
     }
 }
 
-/// The value of each row, for the points that a reduction leaves, times 2^`weight`.
-fn window_sums<C: MsmCurve>(reduction: &Reduction, points: &[Projective<C>], weight: u32) -> Wiped<Projective<C>> {
-    let row = |row: usize| {
-        let mut terms = reduction.weights(row);
-        terms.sort_unstable_by_key(|(_, own)| std::cmp::Reverse(*own));
-        let mut sum = Projective::<C>::zero();
-        let mut at = terms.first().map_or(0, |(_, own)| *own);
-        for (place, own) in terms {
-            double(&mut sum, at - own);
-            at = own;
-            sum += points[place];
-        }
-        double(&mut sum, at + weight);
-        sum
+/// The sum of rows of points, for log₂ of the weight of each row and the terms of its points, times 2^`weight`.
+fn combine<C: MsmCurve>(mut rows: Vec<(u32, Vec<Term>)>, points: &[Projective<C>], weight: u32) -> Projective<C> {
+    let additions = rows.iter().map(|(_, terms)| terms.len() as u64).sum::<u64>();
+    let doublings = rows.iter().map(|(row, _)| u64::from(*row)).max().unwrap_or(0);
+    let products = additions * PRODUCTS[0] + doublings * PRODUCTS[1];
+    let one_each = additions <= rows.len() as u64;
+    let sum = if one_each || products * (C::BaseField::LIMBS as u64).pow(2) <= ALONE {
+        let terms = rows.iter().flat_map(|(row, terms)| terms.iter().map(move |(place, own)| (*place, row + own)));
+        horner::<C>(terms.collect(), points, weight)
+    } else {
+        let mut sums = Wiped::from(vec![Projective::zero(); rows.len()]);
+        let terms = rows.iter().enumerate().map(|(i, (row, _))| (i, *row)).collect();
+        sums.par_iter_mut().zip(&mut rows).for_each(|(sum, (_, terms))| {
+            let [x, y, z] = horner::<C>(std::mem::take(terms), points, 0);
+            *sum = Projective::new_unchecked(x, y, z);
+        });
+        horner::<C>(terms, &sums, weight)
     };
-    in_place(reduction.rows as usize, row)
+    let [x, y, z] = sum;
+    Projective::new_unchecked(x, y, z)
 }
 
-/// Σ 2^(`bits` · w)·(row w) over the `windows` rows of each sum.
-fn combine<C: MsmCurve>(rows: &[Projective<C>], windows: usize, bits: u32) -> Wiped<Projective<C>> {
-    let combine = |sum: usize| {
-        let own = &rows[sum * windows..][..windows];
-        let mut sum = Projective::<C>::zero();
-        for row in own.iter().rev() {
-            double(&mut sum, bits);
-            sum += row;
-        }
-        sum
-    };
-    in_place(rows.len() / windows, combine)
-}
-
-/// Points on all cores, in memory that is zeroed even if one of them panics.
-fn in_place<P: Copy + Zero + Send>(count: usize, point: impl Fn(usize) -> P + Sync) -> Wiped<P> {
-    let mut points = Wiped::from(vec![P::zero(); count]);
-    points.par_iter_mut().enumerate().for_each(|(i, out)| *out = point(i));
-    points
-}
-
-fn double<C: MsmCurve>(point: &mut Projective<C>, times: u32) {
-    for _ in 0..times {
-        point.double_in_place();
+/// Σ 2^(`weight` + own) · (point at place) over terms.
+fn horner<C: MsmCurve>(mut terms: Vec<Term>, points: &[Projective<C>], weight: u32) -> JacobianOf<C> {
+    terms.sort_unstable_by_key(|(_, own)| Reverse(*own));
+    let double = |sum, times| (0..times).fold(sum, |sum, _| point::jacobian_double::<C>(sum));
+    let mut sum = [C::BaseField::ONE, C::BaseField::ONE, C::BaseField::ZERO];
+    let mut at = terms.first().map_or(0, |(_, own)| *own);
+    for (place, own) in terms {
+        let Projective { x, y, z } = points[place];
+        sum = point::jacobian_add::<C>(double(sum, at - own), [x, y, z]);
+        at = own;
     }
+    double(sum, at + weight)
 }

@@ -15,8 +15,11 @@ use evariste_field::source::iterations;
 
 use crate::shared::{self, load, sum_bytes, sum_words, zero};
 
-/// Threads of a workgroup.
-pub(crate) const THREADS: u32 = 128;
+/// Threads of a workgroup that adds up runs.
+const THREADS: u32 = 128;
+
+/// Threads of a workgroup that adds up a run by the bits of places: at least as many as the run has points.
+const TREE_THREADS: u32 = 1 << TREE_LOG;
 
 params! {
     struct LayerParams {
@@ -31,6 +34,7 @@ params! {
         weighted: u32,
         width: u32,
         log: u32,
+        weigh: u32,
     }
 
     struct RunningParams {
@@ -42,7 +46,10 @@ params! {
 }
 
 /// log₂ of the points that one workgroup adds up by the bits of their places.
-pub(crate) const TREE_LOG: u32 = THREADS.ilog2() + 1;
+pub(crate) const TREE_LOG: u32 = 8;
+
+/// Additions of one thread for each level of a tree at most: one in the level, and a doubling and one where it weighs.
+pub(crate) const TREE_ADDITIONS: u64 = 3;
 
 /// How rows of 2^`log` buckets are reduced.
 ///
@@ -51,7 +58,7 @@ pub(crate) const TREE_LOG: u32 = THREADS.ilog2() + 1;
 /// run: Σ i·x_i = Σ m_j + L Σ j·y_j. So the next layer has as rows the sums, to be weighted again, and the weighted
 /// sums. The weighted sums are added up like those of the layers before. A tree takes runs of 2^`trees[k]` points. In
 /// place of m_j it makes, for each bit b of t, the sum of those x_t whose t has bit b: m_j is the sum of these with
-/// weights 2^b. In the end each row has one point.
+/// weights 2^b, which trees that `weigh` make of them. In the end each row has one point.
 ///
 /// By `running` sums, the first layer makes of each run its part of the row's value. The trees add these up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +71,8 @@ pub(crate) struct Reduction {
     pub(crate) layers: Vec<u32>,
     /// log₂ of the lengths of runs that one workgroup adds up, behind the layers. Together they are `log`.
     pub(crate) trees: Vec<u32>,
+    /// Whether trees make weighted sums, as layers do.
+    pub(crate) weigh: bool,
     /// Whether buckets are those of odd numbers alone.
     pub(crate) odd: bool,
     /// Whether buckets are weighted by running sums.
@@ -75,6 +84,8 @@ pub(crate) struct Reduction {
 struct Step {
     log: u32,
     is_tree: bool,
+    /// Points of a weighted run beside its sum.
+    kinds: u32,
     /// Rows before it.
     rows: u64,
     /// log₂ of a row's points behind it.
@@ -110,9 +121,9 @@ impl Reduction {
         let trees = self.trees.iter().map(|log| (*log, true));
         layers.chain(trees).scan((u64::from(self.rows), self.log), |(rows, left), (log, is_tree)| {
             *left -= log;
-            let before = *rows;
-            *rows += u64::from(self.weighted()) * if is_tree { log.into() } else { 1 };
-            Some(Step { log, is_tree, rows: before, left: *left, made: *rows })
+            let (before, kinds) = (*rows, if is_tree && !self.weigh { log } else { 1 });
+            *rows += u64::from(self.weighted()) * u64::from(kinds);
+            Some(Step { log, is_tree, kinds, rows: before, left: *left, made: *rows })
         })
     }
 
@@ -125,7 +136,7 @@ impl Reduction {
         let (mut done, mut weights) = (u32::from(self.odd), Vec::new());
         for step in self.steps() {
             // What a step makes comes before what others made.
-            weights.splice(0..0, done..done + if step.is_tree { step.log } else { 1 });
+            weights.splice(0..0, done..done + step.kinds);
             done += step.log;
         }
         let made = weights.into_iter().zip(1..).map(|(weight, kind)| (kind * self.rows as usize + row, weight));
@@ -198,10 +209,10 @@ impl<C: DeviceCurve> Reduce<C> {
             let input = done.as_ref().map_or(buckets, Buffer::as_view);
             if step.is_tree {
                 let mut scratch: Buffer<Xyzz<C>> = self.device.alloc_with(step.scratch() as usize, secrecy)?;
-                let params = BitsParams { rows, weighted, width, log };
+                let params = BitsParams { rows, weighted, width, log, weigh: reduction.weigh.into() };
                 let args = &mut [Arg::read(input), Arg::write(&mut scratch), Arg::write(&mut out)];
                 // SAFETY: the input has `rows` rows of `width` runs, the scratch as many elements, and the output
-                // `weighted` rows of `width` more for each bit.
+                // `weighted` rows of `width` more for each bit, or once.
                 unsafe { self.bits.launch(queue, runs, &params, args) }?;
             } else if reduction.running && k == 0 {
                 let params = RunningParams { rows, row_log: left + log, log, odd: reduction.odd.into() };
@@ -249,16 +260,17 @@ fn bits_spec<C: DeviceCurve>() -> KernelSpec {
     ];
     let source = move |language| {
         let sources = [evariste_cuda::msm::BITS, evariste_shaders::msm::BITS];
-        shared::text::<C>(language, &seen, THREADS, true, sources)
+        shared::quad_text::<C>(language, &seen, TREE_THREADS, sources)
     };
     let variant = source::label::<C>();
     KernelSpec::new("msm_bits", variant, shared::bindings(&seen), bits::<C>, source)
-        .threads(THREADS)
+        .threads(TREE_THREADS)
         .iterations(bits_iterations::<C>)
 }
 
 fn bits_iterations<C: DeviceCurve>(params: &BitsParams) -> u64 {
-    iterations::repeat(params.log.into(), source::iterations::<C>())
+    let additions = if params.weigh == 1 { TREE_ADDITIONS } else { 1 } * u64::from(params.log);
+    iterations::repeat(additions, source::iterations::<C>())
 }
 
 pub(crate) fn running_spec<C: DeviceCurve>() -> KernelSpec {
@@ -340,20 +352,27 @@ fn layer<C: DeviceCurve>(params: &LayerParams, [input, out]: &mut [CpuArg<'_>; 2
 /// The body for the CPU.
 fn bits<C: DeviceCurve>(params: &BitsParams, [input, _, out]: &mut [CpuArg<'_>; 3]) {
     let (words, input) = (sum_words::<C>(), input.read::<u32>());
-    let &BitsParams { rows, weighted, width, log } = params;
-    let (weighted, width) = (weighted as usize, width as usize);
-    let made = rows as usize + weighted * log as usize;
+    let &BitsParams { rows, weighted, width, log, weigh } = params;
+    let (weighted, width, kinds) = (weighted as usize, width as usize, if weigh == 1 { 1 } else { log as usize });
+    let made = rows as usize + weighted * kinds;
     parallel::chunks(&mut out.write::<u32>()[..made * width * words], words, &|at, out| {
         let (row, place) = (at / width, at % width);
-        // The sums, then those of each bit, then the sums of rows without weights.
-        let (row, bit) = match row.checked_sub(weighted * (log as usize + 1)) {
+        // The sums, then those of each bit or the weighted ones, then the sums of rows without weights.
+        let (row, kind) = match row.checked_sub(weighted * (kinds + 1)) {
             Some(other) => (weighted + other, None),
             None => (row % weighted, (row / weighted).checked_sub(1)),
         };
-        let elements = (0..1usize << log).filter(|i| bit.is_none_or(|bit| i >> bit & 1 == 1));
         let from = (row * width + place) << log;
-        let sum = elements.fold(zero::<C>(), |sum, i| point::xyzz_add::<C>(sum, load::<C>(input, from + i)));
-        point::store(&sum, out);
+        let (mut sum, mut weighted_sum) = (zero::<C>(), zero::<C>());
+        for t in (0..1usize << log).rev() {
+            if kind.is_none_or(|bit| weigh == 1 || t >> bit & 1 == 1) {
+                sum = point::xyzz_add::<C>(sum, load::<C>(input, from + t));
+            }
+            if t > 0 && weigh == 1 && kind.is_some() {
+                weighted_sum = point::xyzz_add::<C>(weighted_sum, sum);
+            }
+        }
+        point::store(if weigh == 1 && kind.is_some() { &weighted_sum } else { &sum }, out);
     });
 }
 
@@ -364,7 +383,15 @@ mod tests {
     #[test]
     fn points_of_many_rows_are_more_than_32_bits_count() {
         // Three digits for each of 2^30 sums.
-        let reduction = Reduction { rows: 3 << 30, log: 2, layers: vec![], trees: vec![2], odd: false, running: false };
+        let reduction = Reduction {
+            rows: 3 << 30,
+            log: 2,
+            layers: vec![],
+            trees: vec![2],
+            weigh: false,
+            odd: false,
+            running: false,
+        };
         assert_eq!(reduction.largest(), 12 << 30);
     }
 }

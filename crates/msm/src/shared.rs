@@ -82,6 +82,20 @@ pub(crate) fn text<C: DeviceCurve>(
     }
 }
 
+/// [`text`] of a kernel that takes four lanes for an addition, with CUDA.
+pub(crate) fn quad_text<C: DeviceCurve>(
+    language: Language,
+    bindings: &[(Binding, Option<Form>)],
+    threads: u32,
+    [cuda, wgsl]: [&str; 2],
+) -> String {
+    let cuda = match language {
+        Language::Cuda => &[evariste_cuda::warp::FUNCTIONS, evariste_cuda::msm::QUAD, cuda].concat(),
+        Language::Wgsl { .. } => "",
+    };
+    text::<C>(language, bindings, threads, true, [cuda, wgsl])
+}
+
 /// The text of a kernel in CUDA C++ behind constants.
 pub(crate) fn cuda_text<C: DeviceCurve>(constants: &str, calls: bool, kernel: &str) -> String {
     let curve = if calls { source::cuda_inlined::<C>() } else { source::cuda::<C>() };
