@@ -15,6 +15,7 @@ mod required;
 mod sections;
 mod setup;
 pub mod snarkjs;
+mod sum;
 mod verifier;
 mod witness;
 mod words;

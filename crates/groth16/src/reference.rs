@@ -1,18 +1,20 @@
-//! The prover on the host, by arkworks' transforms and sums: what other provers are compared with. A circuit of any size
-//! to compare them with.
+//! The prover on the host, by arkworks' transforms: what other provers are compared with. A circuit of any size to compare
+//! them with.
 
-use ark_ec::{AffineRepr, CurveGroup, VariableBaseMSM, pairing::Pairing};
+use ark_ec::{AffineRepr, CurveGroup, pairing::Pairing};
 use ark_ff::{FftField, Field, PrimeField};
 use ark_groth16::Proof;
 use ark_poly::EvaluationDomain;
 use evariste_backend::author::Wiped;
 
 use crate::{
+    curve::DevicePairing,
     domain,
     error::{Error, Result},
     key::{Key, Quotient},
     matrix::Rows,
     r1cs::R1cs,
+    sum::sum,
     witness::Witness,
 };
 
@@ -21,11 +23,26 @@ use crate::{
 ///
 /// # Errors
 /// [`Error::WitnessLength`] if the key has another number of variables.
-pub fn prove<E: Pairing>(
+pub fn prove<E: DevicePairing>(
     key: &Key<E>,
     witness: &Witness<E::ScalarField>,
     r: E::ScalarField,
     s: E::ScalarField,
+) -> Result<Proof<E>> {
+    prove_by(key, witness, r, s, sum::<E::G1Config>, sum::<E::G2Config>)
+}
+
+/// Proves as [`prove`] does, with Σ xᵢ·Pᵢ in both groups as given.
+///
+/// # Errors
+/// [`Error::WitnessLength`] if the key has another number of variables.
+pub fn prove_by<E: Pairing>(
+    key: &Key<E>,
+    witness: &Witness<E::ScalarField>,
+    r: E::ScalarField,
+    s: E::ScalarField,
+    g1: impl Fn(&[E::G1Affine], &[E::ScalarField]) -> E::G1,
+    g2: impl Fn(&[E::G2Affine], &[E::ScalarField]) -> E::G2,
 ) -> Result<Proof<E>> {
     let w = witness.values();
     if w.len() != key.variables() {
@@ -33,11 +50,11 @@ pub fn prove<E: Pairing>(
     }
     let h = quotient(key, w);
     let (delta_g1, vk) = (key.delta_g1.into_group(), &key.verifying_key);
-    let a = E::G1::msm_unchecked(&key.a_query, w) + vk.alpha_g1 + delta_g1 * r;
-    let b_g1 = E::G1::msm_unchecked(&key.b_g1_query, w) + key.beta_g1 + delta_g1 * s;
-    let b_g2 = E::G2::msm_unchecked(&key.b_g2_query, w) + vk.beta_g2 + vk.delta_g2.into_group() * s;
-    let c = E::G1::msm_unchecked(&key.l_query, &w[key.public_inputs() + 1..])
-        + E::G1::msm_unchecked(&key.h_query, &h)
+    let a = g1(&key.a_query, w) + vk.alpha_g1 + delta_g1 * r;
+    let b_g1 = g1(&key.b_g1_query, w) + key.beta_g1 + delta_g1 * s;
+    let b_g2 = g2(&key.b_g2_query, w) + vk.beta_g2 + vk.delta_g2.into_group() * s;
+    let c = g1(&key.l_query, &w[key.public_inputs() + 1..])
+        + g1(&key.h_query, &h)
         + (a * s + b_g1 * r - delta_g1 * (r * s));
     Ok(Proof { a: a.into_affine(), b: b_g2.into_affine(), c: c.into_affine() })
 }

@@ -4,7 +4,7 @@
 //! right sides: their equations are multiplied, each raised to a random power of 128 bits. If one of them does not hold,
 //! the product holds with a probability of 2⁻¹²⁸, since all points are in groups of prime order.
 
-use ark_ec::{AffineRepr, CurveGroup, VariableBaseMSM, pairing::Pairing};
+use ark_ec::{AffineRepr, CurveGroup, pairing::Pairing};
 use ark_ff::{Field, PrimeField, Zero};
 use ark_groth16::{Proof, VerifyingKey};
 use rayon::prelude::*;
@@ -13,6 +13,7 @@ use crate::{
     check::Check,
     curve::DevicePairing,
     error::{Error, PointError, Result},
+    sum::sum,
     words::check_point,
 };
 
@@ -97,7 +98,7 @@ impl<E: DevicePairing> Verifier<E> {
         let sums = [
             (self.key.alpha_g1.mul_bigint(total.into_bigint()).into(), self.beta.clone()),
             (self.input_sum(inputs.into_iter(), total).into(), self.gamma.clone()),
-            (E::G1::msm_unchecked(&c, &weights).into(), self.delta.clone()),
+            (sum(&c, &weights).into(), self.delta.clone()),
         ];
         let pairs = a.into_iter().zip(proofs).map(|(a, (proof, _))| (a.into(), proof.b.into()));
         let (left, right): (Vec<E::G1Prepared>, Vec<E::G2Prepared>) = pairs.chain(sums).unzip();
@@ -122,7 +123,7 @@ impl<E: DevicePairing> Verifier<E> {
     /// Returns Σ xᵢ·ICᵢ with x₀ for the constant 1.
     fn input_sum(&self, inputs: impl Iterator<Item = E::ScalarField>, one: E::ScalarField) -> E::G1 {
         let scalars: Vec<_> = [one].into_iter().chain(inputs).collect();
-        E::G1::msm_unchecked(&self.key.gamma_abc_g1, &scalars)
+        sum(&self.key.gamma_abc_g1, &scalars)
     }
 
     /// Checks a product of pairings.
