@@ -22,10 +22,15 @@ use crate::{
 ///
 /// Safe functions wrap kernels, and check lengths next to the launch: see `docs/adding-a-kernel.md`.
 pub struct Kernel<P> {
+    ready: Ready,
+    params: PhantomData<fn(P)>,
+}
+
+/// A kernel whatever its parameters, so that a launch is compiled once.
+struct Ready {
     device: Device,
     spec: KernelSpec,
     executable: Executable,
-    params: PhantomData<fn(P)>,
 }
 
 impl<P: Params> Kernel<P> {
@@ -48,18 +53,18 @@ impl<P: Params> Kernel<P> {
 
     /// A kernel that its device has made ready.
     pub(crate) fn from_parts(device: Device, spec: KernelSpec, executable: Executable) -> Self {
-        assert_eq!(P::FIELDS, spec.params, "parameters of kernel {}", spec.name);
-        Self { device, spec, executable, params: PhantomData }
+        spec.expect_fields(P::FIELDS);
+        Self { ready: Ready { device, spec, executable }, params: PhantomData }
     }
 
     /// Returns the device that the kernel is ready on.
     pub fn device(&self) -> &Device {
-        &self.device
+        &self.ready.device
     }
 
     /// Returns the kernel's declaration.
     pub fn spec(&self) -> &KernelSpec {
-        &self.spec
+        &self.ready.spec
     }
 
     /// Returns whether the loops of a thread fit into the iterations that the device allows with these parameters
@@ -74,7 +79,7 @@ impl<P: Params> Kernel<P> {
     /// [`Error::TooLarge`] if the loops of a thread may take more iterations than
     /// [`Limits::loop_iterations`](crate::Limits::loop_iterations).
     pub fn expect_fits(&self, params: &P) -> Result<()> {
-        self.spec.expect_fits(&self.device, params)
+        self.ready.spec.expect_fits(&self.ready.device, params)
     }
 
     /// Queues a launch of `groups` workgroups. With 0 workgroups, nothing happens.
@@ -96,6 +101,15 @@ impl<P: Params> Kernel<P> {
     /// With these parameters, the kernel's bodies must stay inside the buffers and views of `args`. A CUDA body with
     /// the line `wait_for_previous();` must reach it as [`KernelSpec`] says.
     pub unsafe fn launch(&self, queue: &Queue, groups: u64, params: &P, args: &mut [Arg<'_>]) -> Result<()> {
+        // SAFETY: the caller vouches for the bodies.
+        unsafe { self.ready.launch(queue, groups, bytemuck::bytes_of(params), args) }
+    }
+}
+
+impl Ready {
+    /// # Safety
+    /// As for [`Kernel::launch`].
+    unsafe fn launch(&self, queue: &Queue, groups: u64, params: &[u8], args: &mut [Arg<'_>]) -> Result<()> {
         self.device.expect_same("the queue of a launch", queue.device())?;
         for arg in &*args {
             self.device.expect_same("a kernel argument", arg.device())?;
@@ -114,27 +128,13 @@ impl<P: Params> Kernel<P> {
         if groups == 0 {
             return Ok(());
         }
-        self.expect_fits(params)?;
+        self.spec.expect_iterations(&self.device, params)?;
         let backend = self.device.backend();
-        let params = bytemuck::bytes_of(params);
         let (executable, spec) = (&self.executable, &self.spec);
         // SAFETY: the caller vouches for the bodies; the bindings match the declaration.
         unsafe { backend.dispatch(queue.handle(), Dispatch { executable, spec, params, args, groups }) }
     }
-}
 
-// Boxed: a struct with room for kernels that are not made would be moved to the heap with what the stack held there
-// before, such as keys.
-/// A kernel that is compiled at its first use.
-pub struct LazyKernel<P>(Lazy<Box<Kernel<P>>>);
-
-impl<P> Default for LazyKernel<P> {
-    fn default() -> Self {
-        Self(Lazy::default())
-    }
-}
-
-impl<P> Kernel<P> {
     /// Refuses secret buffers if a written one is public. The declaration does not say whether a kernel reads a buffer
     /// that it writes, so a secret one counts as read.
     fn expect_secret(&self, args: &[Arg<'_>]) -> Result<()> {
@@ -151,13 +151,31 @@ impl<P> Kernel<P> {
     }
 }
 
+// Boxed: a struct with room for kernels that are not made would be moved to the heap with what the stack held there
+// before, such as keys.
+/// A kernel that is compiled at its first use.
+pub struct LazyKernel<P>(Lazy<Box<Kernel<P>>>);
+
+impl<P> Default for LazyKernel<P> {
+    fn default() -> Self {
+        Self(Lazy::default())
+    }
+}
+
 impl<P: Params> LazyKernel<P> {
     /// Returns the kernel. The first call makes it from `spec`.
     ///
     /// # Errors
     /// The errors of [`Kernel::new`]. The next call tries again.
     pub fn get(&self, device: &Device, spec: impl FnOnce() -> KernelSpec) -> Result<&Kernel<P>> {
-        Ok(self.0.get_or_make(|| Kernel::new(device, spec()).map(Box::new))?)
+        match self.0.get() {
+            Some(kernel) => Ok(kernel),
+            None => self.make(device, spec()),
+        }
+    }
+
+    fn make(&self, device: &Device, spec: KernelSpec) -> Result<&Kernel<P>> {
+        Ok(self.0.get_or_make(|| Kernel::new(device, spec).map(Box::new))?)
     }
 }
 
@@ -169,7 +187,8 @@ impl<P> fmt::Debug for LazyKernel<P> {
 
 impl<P> fmt::Debug for Kernel<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kernel").field("device", &self.device).field("spec", &self.spec).finish_non_exhaustive()
+        let Ready { device, spec, .. } = &self.ready;
+        f.debug_struct("Kernel").field("device", device).field("spec", spec).finish_non_exhaustive()
     }
 }
 
@@ -180,9 +199,13 @@ impl KernelSpec {
     /// # Errors
     /// [`Error::TooLarge`] if they may take more than [`Limits::loop_iterations`](crate::Limits::loop_iterations).
     pub fn expect_fits<P: Params>(&self, device: &Device, params: &P) -> Result<()> {
+        self.expect_iterations(device, bytemuck::bytes_of(params))
+    }
+
+    fn expect_iterations(&self, device: &Device, params: &[u8]) -> Result<()> {
         let info = device.info();
         let (Some(limit), Some(iterations)) = (info.limits.loop_iterations, &self.iterations) else { return Ok(()) };
-        let (limit, actual) = (limit.into(), iterations(bytemuck::bytes_of(params)));
+        let (limit, actual) = (limit.into(), iterations(params));
         if actual <= limit {
             return Ok(());
         }

@@ -28,8 +28,12 @@ impl<T> Lazy<T> {
         if let Some(value) = self.0.get() {
             return Ok(value);
         }
-        let value = make()?;
-        Ok(self.0.get_or_init(|| value))
+        Ok(self.keep(make()?))
+    }
+
+    /// Apart from `make`, so that it is compiled once for all of these.
+    fn keep(&self, value: T) -> &T {
+        self.0.get_or_init(|| value)
     }
 
     /// Returns the value, if it was made.

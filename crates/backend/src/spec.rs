@@ -120,16 +120,28 @@ impl KernelSpec {
         const {
             assert!(params::is_packed::<P>(), "parameters are 32-bit words");
         }
+        let list = bindings.list();
+        Self::declare(name, variant.into(), list, P::FIELDS, CpuBody::new(bindings, cpu), Arc::new(source))
+    }
+
+    fn declare(
+        name: &'static str,
+        variant: String,
+        bindings: Vec<Binding>,
+        params: &'static [ParamField],
+        cpu: CpuBody,
+        source: Arc<SourceFn>,
+    ) -> Self {
         Self {
             name,
-            variant: variant.into(),
-            bindings: bindings.list(),
+            variant,
+            bindings,
             threads: 256,
             shared_bytes: 0,
-            params: P::FIELDS,
+            params,
             constants: Vec::new(),
-            cpu: CpuBody::new(bindings, cpu),
-            source: Arc::new(source),
+            cpu,
+            source,
             iterations: None,
             within_a_buffer: false,
         }
@@ -170,9 +182,15 @@ impl KernelSpec {
     /// If the fields of `P` are not those that the kernel declares.
     #[must_use]
     pub fn iterations<P: Params>(mut self, iterations: impl Fn(&P) -> u64 + Send + Sync + 'static) -> Self {
-        assert_eq!(P::FIELDS, self.params, "parameters of kernel {}", self.name);
+        self.expect_fields(P::FIELDS);
         self.iterations = Some(Arc::new(move |params| iterations(&bytemuck::pod_read_unaligned(params))));
         self
+    }
+
+    /// # Panics
+    /// If the parameters have other fields.
+    pub(crate) fn expect_fields(&self, fields: &[ParamField]) {
+        assert_eq!(fields, self.params, "parameters of kernel {}", self.name);
     }
 
     /// Declares that launches read and write parts of one buffer, as those of trees do.
