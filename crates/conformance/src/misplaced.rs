@@ -41,7 +41,12 @@ impl Misplaced {
         for recorder in &self.recorders {
             recorder.written();
         }
-        let error = call().err().map(|error| error.to_string());
+        self.expect_refused(call().err().map(|error| error.to_string()))
+    }
+
+    /// Compiled once for all calls.
+    #[track_caller]
+    fn expect_refused(&self, error: Option<String>) -> Outcome {
         expect(
             &format!("{error:?} names another device: it"),
             error.is_some_and(|text| text.contains(" belongs to ") && !text.contains("another backend")),

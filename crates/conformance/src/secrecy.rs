@@ -272,9 +272,14 @@ impl Probe {
     where
         Failed: From<E>,
     {
+        self.watch_call(&mut || run().map(drop).map_err(Failed::from))
+    }
+
+    /// Compiled once for all operations.
+    fn watch_call(&self, run: &mut dyn FnMut() -> Outcome) -> Outcome {
         self.recorder.written();
         self.recorder.leaks();
-        let first = run().map(drop).map_err(Failed::from);
+        let first = run();
         self.expect_no_leak()?;
         if let Err(error) = first {
             if !error.message().is_some_and(|text| text.contains("is secret, and")) {
@@ -285,7 +290,7 @@ impl Probe {
             return expect("a refused call has written nothing", self.public.borrow().is_disjoint(&written));
         }
         self.recorder.allocations();
-        drop(run()?);
+        run()?;
         self.expect_no_leak()?;
         let allocated = self.recorder.allocations();
         // The numbers of messages and sectors are public, and so is what is computed of public operands.
