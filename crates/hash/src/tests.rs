@@ -48,21 +48,41 @@ fn ours<F: DevicePrimeField, P: PrimeField64>(values: &[P]) -> Vec<F> {
     values.iter().map(|x| F::from(x.as_canonical_u64())).collect()
 }
 
-/// States, sponges and compressions of Plonky3's permutation `theirs`, on all devices and by the reference.
+/// Plonky3's functions over one permutation.
+struct Theirs<'a, F> {
+    permute: &'a dyn Fn(&[F]) -> Vec<F>,
+    hash: &'a dyn Fn(&[F]) -> Vec<F>,
+    compress: &'a dyn Fn(&[F]) -> Vec<F>,
+}
+
+/// States, sponges and compressions of Plonky3's permutation, on all devices and by the reference.
 fn check<F: Poseidon2Field, P: PrimeField64, const W: usize, const R: usize, const D: usize>(
     permutation: impl CryptographicPermutation<[P; W]> + Clone,
 ) {
-    let parameters = Poseidon2Parameters::<F>::plonky3(W).unwrap();
-    assert_eq!((parameters.width(), parameters.rate(), parameters.digest()), (W, R, D));
     let sponge = PaddingFreeSponge::<_, W, R, D>::new(permutation.clone());
     let compression = TruncatedPermutation::<_, 2, D, W>::new(permutation.clone());
+    let permute = |state: &[F]| ours(&permutation.permute(theirs::<F, P>(state).try_into().unwrap()));
+    let hash = |row: &[F]| {
+        let digest: [P; D] = sponge.hash_iter(theirs::<F, P>(row));
+        ours(&digest)
+    };
+    let compress = |pair: &[F]| {
+        let [left, right] = [0, 1].map(|i| <[P; D]>::try_from(theirs::<F, P>(&pair[i * D..][..D])).unwrap());
+        ours(&compression.compress([left, right]))
+    };
+    compare([W, R, D], &Theirs { permute: &permute, hash: &hash, compress: &compress });
+}
 
-    let states = random::<F>(131 * W);
+/// Compiled once for all lengths.
+fn compare<F: Poseidon2Field>([width, rate, digest]: [usize; 3], theirs: &Theirs<'_, F>) {
+    let parameters = Poseidon2Parameters::<F>::plonky3(width).unwrap();
+    assert_eq!((parameters.width(), parameters.rate(), parameters.digest()), (width, rate, digest));
+    let states = random::<F>(131 * width);
     let mut permuted = states.clone();
-    for state in permuted.chunks_exact_mut(W) {
-        let expected: [P; W] = permutation.permute(theirs::<F, P>(state).try_into().unwrap());
+    for state in permuted.chunks_exact_mut(width) {
+        let expected = (theirs.permute)(state);
         reference::permute(&parameters, state);
-        assert_eq!(state, ours::<F, P>(&expected), "the reference");
+        assert_eq!(state, expected, "the reference");
     }
     for device in devices() {
         let name = device.info().name.clone();
@@ -72,39 +92,39 @@ fn check<F: Poseidon2Field, P: PrimeField64, const W: usize, const R: usize, con
         assert_eq!(buffer.to_vec().unwrap(), permuted, "{name}");
 
         // Matrices of a row's parts, whose borders are anywhere in a block.
-        let many = 3 * R + 1;
-        for widths in [vec![0], vec![1], vec![R], vec![R + 3], vec![2 * R, many], vec![R - 1, 0, 1, 3, 2 * R, 1]] {
+        let (more, many) = (2 * rate, 3 * rate + 1);
+        for widths in [vec![0], vec![1], vec![rate], vec![rate + 3], vec![more, many], vec![rate - 1, 0, 1, 3, more, 1]]
+        {
             let rows = 37;
             let matrices: Vec<Vec<F>> = widths.iter().map(|width| random(rows * width)).collect();
             let expected: Vec<F> = (0..rows)
                 .flat_map(|row| {
                     let parts = matrices.iter().zip(&widths).flat_map(|(m, width)| &m[row * width..][..*width]);
                     let row: Vec<F> = parts.copied().collect();
-                    let digest: [P; D] = sponge.hash_iter(theirs::<F, P>(&row));
-                    assert_eq!(ours::<F, P>(&digest), reference::hash(&parameters, &row));
-                    ours::<F, P>(&digest)
+                    let digest = (theirs.hash)(&row);
+                    assert_eq!(digest, reference::hash(&parameters, &row));
+                    digest
                 })
                 .collect();
             let buffers: Vec<_> = matrices.iter().map(|m| device.upload::<Mont<F>>(m).unwrap()).collect();
             let views: Vec<_> = buffers.iter().zip(&widths).map(|(buffer, width)| Rows::new(buffer, *width)).collect();
-            let mut out = device.upload::<Mont<F>>(&vec![F::ONE; rows * D]).unwrap();
+            let mut out = device.upload::<Mont<F>>(&vec![F::ONE; rows * digest]).unwrap();
             poseidon2.hash_rows(&views, &mut out).unwrap();
             assert_eq!(out.to_vec().unwrap(), expected, "{name}, rows of {widths:?}");
         }
 
         // At an odd place of a buffer.
-        let digests = random::<F>(1 + 2 * D * 33);
+        let digests = random::<F>(1 + 2 * digest * 33);
         let expected: Vec<F> = digests[1..]
-            .chunks_exact(2 * D)
+            .chunks_exact(2 * digest)
             .flat_map(|pair| {
-                let [left, right] = [0, 1].map(|i| <[P; D]>::try_from(theirs::<F, P>(&pair[i * D..][..D])).unwrap());
-                let digest = ours::<F, P>(&compression.compress([left, right]));
+                let digest = (theirs.compress)(pair);
                 assert_eq!(digest, reference::compress(&parameters, pair));
                 digest
             })
             .collect();
         let buffer = device.upload::<Mont<F>>(&digests).unwrap();
-        let mut out = device.alloc::<Mont<F>>(33 * D).unwrap();
+        let mut out = device.alloc::<Mont<F>>(33 * digest).unwrap();
         poseidon2.compress(buffer.view(1..).unwrap(), &mut out).unwrap();
         assert_eq!(out.to_vec().unwrap(), expected, "{name}, compression");
     }

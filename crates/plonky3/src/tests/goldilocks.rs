@@ -42,14 +42,9 @@ fn poseidon2_of_two_and_four_children() {
 
 #[test]
 fn a_hash_of_bytes() {
-    type Hash = p3_keccak::Keccak256Hash;
-    type Host =
-        MerkleTreeMmcs<Goldilocks, u8, SerializingHasher<Hash>, CompressionFunctionFromHasher<Hash, 2, 32>, 2, 32>;
-    let host = |cap_height| {
-        Host::new(SerializingHasher::new(Hash {}), CompressionFunctionFromHasher::new(Hash {}), cap_height)
-    };
+    let host = |cap_height| host_byte_mmcs::<Goldilocks>(KECCAK, cap_height);
     let ours = |device: &Device, cap_height| {
-        let ours = DeviceByteMmcs::<Goldilocks, Hash>::new(device, Hash {}, HashFunction::Keccak256, cap_height);
+        let ours = DeviceByteMmcs::<Goldilocks, _>::new(device, KECCAK, HashFunction::Keccak256, cap_height);
         ours.unwrap().min_elements(0)
     };
     check_trees::<Goldilocks, _, _>(host, ours, &[0]);

@@ -9,7 +9,7 @@ use p3_keccak::Keccak256Hash;
 use p3_keccak_air::KeccakAir;
 use p3_koala_bear::{
     GenericPoseidon2LinearLayersKoalaBear, KOALABEAR_POSEIDON2_RC_16_EXTERNAL_FINAL,
-    KOALABEAR_POSEIDON2_RC_16_EXTERNAL_INITIAL, KOALABEAR_POSEIDON2_RC_16_INTERNAL, Poseidon2KoalaBear,
+    KOALABEAR_POSEIDON2_RC_16_EXTERNAL_INITIAL, KOALABEAR_POSEIDON2_RC_16_INTERNAL, KoalaBear, Poseidon2KoalaBear,
     default_koalabear_poseidon2_24,
 };
 use p3_poseidon2_air::{Poseidon2Air, RoundConstants};
@@ -98,32 +98,71 @@ macro_rules! side_by_side {
 
 side_by_side!(by_poseidon2, BabyBear, HostMmcs, OurMmcs, Challenger);
 
-/// Rows (a, b), (b, a + b), and so on.
-struct Fibonacci;
+/// AIRs of two columns, of one type so that proofs of them are compiled once.
+enum Small {
+    /// Rows (a, b), (b, a + b), and so on.
+    Fibonacci,
+    /// Rows (x, x^5), and as x the row's number, from a public value to another.
+    Powers,
+    /// Rows (x, x²) without regard to each other, with a bound of the degree that is above it.
+    Squares,
+}
 
-impl<F> BaseAir<F> for Fibonacci {
+use Small::{Fibonacci, Powers, Squares};
+
+impl<F> BaseAir<F> for Small {
     fn width(&self) -> usize {
         2
     }
 
     fn num_public_values(&self) -> usize {
-        3
+        match self {
+            Fibonacci => 3,
+            Powers => 2,
+            Squares => 0,
+        }
+    }
+
+    fn main_next_row_columns(&self) -> Vec<usize> {
+        match self {
+            Fibonacci => vec![0, 1],
+            Powers => vec![0],
+            Squares => Vec::new(),
+        }
+    }
+
+    fn max_constraint_degree(&self) -> Option<usize> {
+        matches!(self, Squares).then_some(3)
     }
 }
 
-impl<AB: AirBuilder> Air<AB> for Fibonacci {
+impl<AB: AirBuilder> Air<AB> for Small {
     fn eval(&self, builder: &mut AB) {
         let main = builder.main();
-        let [a, b, last] = [0, 1, 2].map(|i| builder.public_values()[i]);
-        let [left, right] = [0, 1].map(|i| main.current_slice()[i]);
-        let [next_left, next_right] = [0, 1].map(|i| main.next_slice()[i]);
-        let mut first = builder.when_first_row();
-        first.assert_eq(left, a);
-        first.assert_eq(right, b);
-        let mut transition = builder.when_transition();
-        transition.assert_eq(right, next_left);
-        transition.assert_eq(left + right, next_right);
-        builder.when_last_row().assert_eq(right, last);
+        let [x, y] = [0, 1].map(|i| main.current_slice()[i]);
+        match self {
+            Fibonacci => {
+                let [a, b, last] = [0, 1, 2].map(|i| builder.public_values()[i]);
+                let [next_x, next_y] = [0, 1].map(|i| main.next_slice()[i]);
+                let mut first = builder.when_first_row();
+                first.assert_eq(x, a);
+                first.assert_eq(y, b);
+                let mut transition = builder.when_transition();
+                transition.assert_eq(y, next_x);
+                transition.assert_eq(x + y, next_y);
+                builder.when_last_row().assert_eq(y, last);
+            }
+            Powers => {
+                let next = main.next_slice()[0];
+                let [first, last] = [0, 1].map(|i| builder.public_values()[i]);
+                builder.when_first_row().assert_eq(x, first);
+                builder.when_last_row().assert_eq(x, last);
+                builder.when_transition().assert_eq(x + AB::Expr::ONE, next);
+                let square = x * x;
+                builder.assert_eq(square.clone() * square * x, y);
+            }
+            Squares => builder.assert_eq(x * x, y),
+        }
     }
 }
 
@@ -211,58 +250,18 @@ fn proofs_of_poseidon2_are_plonky3s() {
     by_wide_poseidon2(&air, &trace, &[], [1, 2], &host, &ours, challenger);
 }
 
-type KeccakMmcs = MerkleTreeMmcs<
-    BabyBear,
-    u8,
-    SerializingHasher<Keccak256Hash>,
-    CompressionFunctionFromHasher<Keccak256Hash, 2, 32>,
-    2,
-    32,
->;
 type KeccakChallenger = SerializingChallenger32<BabyBear, HashChallenger<u8, Keccak256Hash, 32>>;
 
-side_by_side!(by_bytes, BabyBear, KeccakMmcs, DeviceByteMmcs<BabyBear, Keccak256Hash>, KeccakChallenger);
+side_by_side!(by_bytes, BabyBear, HostByteMmcs<BabyBear>, DeviceByteMmcs<BabyBear, AnyHash>, KeccakChallenger);
 
 #[test]
 fn proofs_by_a_hash_of_bytes_are_plonky3s() {
     let (trace, public) = fibonacci(64);
-    let host =
-        KeccakMmcs::new(SerializingHasher::new(Keccak256Hash), CompressionFunctionFromHasher::new(Keccak256Hash), 1);
-    let ours = |device: &Device| {
-        DeviceByteMmcs::new(device, Keccak256Hash, HashFunction::Keccak256, 1).unwrap().min_elements(0)
-    };
+    let host = host_byte_mmcs(KECCAK, 1);
+    let ours =
+        |device: &Device| DeviceByteMmcs::new(device, KECCAK, HashFunction::Keccak256, 1).unwrap().min_elements(0);
     let challenger = KeccakChallenger::from_hasher(vec![], Keccak256Hash);
     by_bytes(&Fibonacci, &trace, &public, [1, 2], &host, &ours, challenger);
-}
-
-/// Rows (x, x^5), and as x the row's number, from a public value to another.
-struct Powers;
-
-impl<F> BaseAir<F> for Powers {
-    fn width(&self) -> usize {
-        2
-    }
-
-    fn num_public_values(&self) -> usize {
-        2
-    }
-
-    fn main_next_row_columns(&self) -> Vec<usize> {
-        vec![0]
-    }
-}
-
-impl<AB: AirBuilder> Air<AB> for Powers {
-    fn eval(&self, builder: &mut AB) {
-        let main = builder.main();
-        let [x, y, next] = [main.current_slice()[0], main.current_slice()[1], main.next_slice()[0]];
-        let [first, last] = [0, 1].map(|i| builder.public_values()[i]);
-        builder.when_first_row().assert_eq(x, first);
-        builder.when_last_row().assert_eq(x, last);
-        builder.when_transition().assert_eq(x + AB::Expr::ONE, next);
-        let square = x * x;
-        builder.assert_eq(square.clone() * square * x, y);
-    }
 }
 
 fn powers(rows: usize) -> (RowMajorMatrix<BabyBear>, [BabyBear; 2]) {
@@ -278,31 +277,6 @@ fn proofs_with_four_chunks_are_plonky3s() {
         let (trace, public) = powers(rows);
         let ours = |device: &Device| our_mmcs(device, 0).min_elements(0);
         by_poseidon2(&Powers, &trace, &public, [log_blowup, 2], &host_mmcs(0), &ours, challenger());
-    }
-}
-
-/// Rows (x, x²) without regard to each other, with a bound of the degree that is above it.
-struct Squares;
-
-impl<F> BaseAir<F> for Squares {
-    fn width(&self) -> usize {
-        2
-    }
-
-    fn main_next_row_columns(&self) -> Vec<usize> {
-        Vec::new()
-    }
-
-    fn max_constraint_degree(&self) -> Option<usize> {
-        Some(3)
-    }
-}
-
-impl<AB: AirBuilder> Air<AB> for Squares {
-    fn eval(&self, builder: &mut AB) {
-        let main = builder.main();
-        let [x, y] = [0, 1].map(|i| main.current_slice()[i]);
-        builder.assert_eq(x * x, y);
     }
 }
 
@@ -333,10 +307,7 @@ fn constraints_of_another_device_are_refused() {
 }
 
 /// Bytes that proofs of a trace read from a device of their own, with the constraints on the host and on the device.
-fn read_from_device<A>(air: &A, trace: &RowMajorMatrix<BabyBear>, public: &[BabyBear], log_blowup: usize) -> [i64; 2]
-where
-    A: QuotientAir<DeviceConfig<BabyBear, OurMmcs, Challenger>> + for<'a> Air<DebugConstraintBuilder<'a, BabyBear>>,
-{
+fn read_from_device(air: &Small, trace: &RowMajorMatrix<BabyBear>, public: &[BabyBear], log_blowup: usize) -> [i64; 2] {
     let device = Device::another_cpu();
     let mmcs = our_mmcs(&device, 0).min_elements(0);
     let pcs = DeviceFriPcs::new(mmcs.clone(), fri(log_blowup, 1, mmcs)).unwrap();
