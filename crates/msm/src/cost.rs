@@ -86,6 +86,8 @@ pub(crate) struct CostModel {
     additions: u64,
     /// The cost of adding two buckets in additions of points to buckets.
     full: f64,
+    /// Whether a thread adds all points of a bucket.
+    whole: bool,
 }
 
 /// Loop iterations beside those of additions, in each kernel that adds points.
@@ -93,14 +95,14 @@ const OTHER_ITERATIONS: u32 = 64;
 
 impl CostModel {
     /// The model of a device: an addition of points takes `iterations` loop iterations, and a processor adds points to
-    /// buckets `in_lanes` or one by one.
-    pub(crate) fn new(info: &DeviceInfo, iterations: u64, in_lanes: bool) -> Self {
+    /// buckets `in_lanes` or one by one. `whole` says whether a thread adds all points of a bucket.
+    pub(crate) fn new(info: &DeviceInfo, iterations: u64, in_lanes: bool, whole: bool) -> Self {
         let gpu = !info.is_processor();
         let lanes = if gpu { LANES_PER_UNIT } else { CPU_LANES_PER_UNIT };
         let allowed = |limit: u32| u64::from(limit.saturating_sub(OTHER_ITERATIONS)) / (iterations + 1);
         let additions = info.limits.loop_iterations.map_or(u64::MAX, allowed).max(1);
         let lanes = info.parallelism.max(1).saturating_mul(lanes).min(1 << 20);
-        Self { lanes, gpu, additions, full: if in_lanes && !gpu { LANES_FULL } else { FULL } }
+        Self { lanes, gpu, additions, full: if in_lanes && !gpu { LANES_FULL } else { FULL }, whole }
     }
 
     /// The division of `pairs` pairs among threads, over a field of `limbs` limbs.
@@ -196,8 +198,11 @@ const LANES_FULL: f64 = 4.5;
 /// Time of an addition that waits for nothing else, to that of one where all lanes are busy.
 const LONE: f64 = 0.4;
 
-/// The same where trees weigh, and what a bucket then takes in the reduction to what it takes elsewhere.
-const WEIGHING: [f64; 2] = [0.6, 1.45];
+/// The same where trees weigh.
+const LONE_WEIGHING: f64 = 0.6;
+
+/// What a bucket then takes in the reduction to what it takes elsewhere, where pairs are few ([`FEW_PAIRS`]) and where not.
+const REDUCED: [f64; 2] = [1.45, 1.2];
 
 /// Time of an addition and of a doubling on the host, in microseconds.
 const HOST_MICROSECONDS: [f64; 2] = [0.9, 0.5];
@@ -258,10 +263,14 @@ fn cost(model: &CostModel, shape: &Shape, window: u32, precomputed: PrecomputedT
     let rate = if model.gpu { GPU_RATE } else { CPU_RATE };
     let per_unit = if model.gpu { LANES_PER_UNIT } else { CPU_LANES_PER_UNIT };
     let microsecond = rate * f64::from(model.lanes / per_unit).max(1.0);
-    let weigh = model.gpu && windows >= WEIGHED_ROWS.into();
-    let [lone, reduced] = if weigh { WEIGHING } else { [LONE, 1.0] };
-    // Waits: a few additions for each layer or level, and on the host the doublings.
-    let waits = if model.gpu { f64::from(window) * lone * f64::from(model.lanes) } else { 0.0 };
+    let weigh = model.gpu && windows >= WEIGHED_ROWS.into() && precomputed.doublings() == 0;
+    let few = pairs < FEW_PAIRS as f64 * f64::from(model.lanes);
+    let (lone, reduced) = if weigh { (LONE_WEIGHING, REDUCED[usize::from(!few)]) } else { (LONE, 1.0) };
+    // Waits: a few additions for each layer or level, the points of a bucket of the highest digit where one thread adds
+    // them, and on the host the doublings.
+    let highest = shape.bits - window * digits.saturating_sub(1);
+    let longest = if model.whole { shape.len as f64 / 2f64.powi(highest as i32 - 1) } else { 0.0 };
+    let waits = if model.gpu { (f64::from(window) * lone + longest * LONE) * f64::from(model.lanes) } else { 0.0 };
     let left = match (model.gpu, weigh) {
         (false, _) => ROW_LEFT,
         (true, true) => 1.0,
@@ -320,7 +329,7 @@ mod tests {
 
     #[test]
     fn slices_and_pairs_are_added_in_32_bits() {
-        let model = CostModel { lanes: 1, gpu: true, additions: u64::MAX, full: FULL };
+        let model = CostModel { lanes: 1, gpu: true, additions: u64::MAX, full: FULL, whole: false };
         for least in [1, u32::MAX] {
             let slices = model.slices(&Tuning::default().min_slice(least), 8, 10);
             assert!(u64::from(slices.least) + MAX_PAIRS <= 1 << 32, "{slices:?}");

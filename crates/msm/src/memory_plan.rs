@@ -265,7 +265,8 @@ pub(crate) fn cost_model<C: MsmCurve>(device: &Device, config: &MsmConfig) -> Co
     };
     let adding = Adding::new(config.tuning.addition, precomputed, 0);
     let in_lanes = adding == Adding::Single && ifma::Montgomery52::of::<C::BaseField>().is_some();
-    CostModel::new(device.info(), adding.iterations() * point_iterations::<C>(), in_lanes)
+    let whole = config.tuning.accumulation != Accumulation::Balanced;
+    CostModel::new(device.info(), adding.iterations() * point_iterations::<C>(), in_lanes, whole)
 }
 
 /// Whether scalars above half the order are replaced by their opposites.
