@@ -43,7 +43,7 @@ const AFFINE_LIMBS: u64 = 12;
 
 /// Pairs for each lane below which a GPU has slices for half of its lanes alone: their ends then take longer to join than
 /// their points to add. On an H200, 2^14 points of BLS12-381 G1 took 0.93 of the time that they took with all.
-const FEW_PAIRS: u64 = 24;
+const FEW_PAIRS: u64 = 32;
 
 /// Points that a thread of a GPU adds at least.
 const LEAST_SLICE: u32 = 1;
@@ -201,6 +201,9 @@ const LONE: f64 = 0.4;
 /// The same where trees weigh.
 const LONE_WEIGHING: f64 = 0.6;
 
+/// Additions that layers before trees that weigh wait for, in those of a level.
+const LAYERED: f64 = 4.0;
+
 /// What a bucket then takes in the reduction to what it takes elsewhere, where pairs are few ([`FEW_PAIRS`]) and where not.
 const REDUCED: [f64; 2] = [1.45, 1.2];
 
@@ -270,7 +273,9 @@ fn cost(model: &CostModel, shape: &Shape, window: u32, precomputed: PrecomputedT
     // them, and on the host the doublings.
     let highest = shape.bits - window * digits.saturating_sub(1);
     let longest = if model.whole { shape.len as f64 / 2f64.powi(highest as i32 - 1) } else { 0.0 };
-    let waits = if model.gpu { (f64::from(window) * lone + longest * LONE) * f64::from(model.lanes) } else { 0.0 };
+    let is_layered = weigh && windows.log2().floor() + f64::from(window - 1) > WEIGHING_TREES_LOG.into();
+    let levels = f64::from(window) + if is_layered { LAYERED } else { 0.0 };
+    let waits = if model.gpu { (levels * lone + longest * LONE) * f64::from(model.lanes) } else { 0.0 };
     let left = match (model.gpu, weigh) {
         (false, _) => ROW_LEFT,
         (true, true) => 1.0,
