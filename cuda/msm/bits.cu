@@ -6,8 +6,8 @@
 //   out row weighted * log + r        the sum of each run, for the other rows r
 // With `weigh`, those by bits are added up with their weights 2^b, to one row like that of a bit:
 //   out row weighted + r              the sum of t x_t of each run, for all weighted rows r
-// Grid: one block a run, of at most THREADS elements, with four lanes for each addition (msm/quad.cuh). No shared memory; `scratch`
-// has as many elements as `input`.
+// Grid: one block a run, of at most THREADS elements, with four lanes for each addition (msm/quad.cuh). No shared memory;
+// `scratch` has as many elements as `input`.
 //
 // Level m adds element i | 2^m of a run to element i, for those i below bit m that have one bit at most: those without one
 // are sums of what all lower bits are, and those with bit b sums of what has bit b. What no level has written is the input.
@@ -34,12 +34,12 @@ msm_bits(const Params params, BUFFERS(Xyzz, Xyzz, Xyzz)) {
         }
         __syncthreads();
     }
-    if (params.weigh && threadIdx.x < WARP) {
+    if (params.weigh && weighted && threadIdx.x < WARP) {
         // Element 2^b is what has bit b, and the sum of t x_t that of 2^b times these: neighbours first, then what they make.
 #pragma unroll 1
         for (uint32_t width = 1; width < log; width *= 2) {
             uint32_t b = threadIdx.x / 4 * 2 * width, next = b + width;
-            bool adds = weighted && next < log;
+            bool adds = next < log;
             F sum = adds ? q_load(own + (1u << next)) : f_zero();
 #pragma unroll 1
             for (uint32_t k = 0; k < width; k++) sum = q_double(sum);

@@ -3,7 +3,7 @@
 // the two are one bucket, it has one sum, the first.
 // Grid: one block for THREADS nodes that lie `stride` apart, with four lanes for each addition (msm/quad.cuh). First, two
 // neighbours that both have more than one bucket add up the one that they share, which is done then: nearly all additions, side
-// by side. In step k of the others, lanes join node 2^(k+1) t and the one 2^k after it into the former: one addition at most.
+// by side. In step k behind that, lanes join node 2^(k+1) t and the one 2^k after it into the former: one addition at most.
 // Sums stay where they are: a node knows the place of its last one. After the last launch, node 0 is stored as well.
 // Shared memory: three words a node. Blocks do not touch the nodes of others.
 

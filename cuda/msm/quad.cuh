@@ -49,8 +49,8 @@ __device__ __forceinline__ bool q_votes(LaneMask votes, uint32_t lane) {
     return votes >> ((warp_lane() & ~3u) | lane) & 1;
 }
 
-// This lane's coordinate of a + b. All lanes of a warp call it together, with the points of their quads: their coordinates, and of
-// b that of the lane two away as well. The formulas are those of x_add_xyzz.
+// This lane's coordinate of a + b. All lanes of a warp call it together, with the points of their quads: their coordinates, and
+// of b that of the lane two away as well. The formulas are those of x_add_xyzz.
 __device__ __forceinline__ F q_add(const F& a, const F& b, const F& across) {
     uint32_t lane = threadIdx.x % 4;
     LaneMask a_zeros = warp_ballot(x_is_zero(a)), b_zeros = warp_ballot(x_is_zero(b));
@@ -95,7 +95,7 @@ __device__ __forceinline__ F q_add(bool adds, const Xyzz* pa, const Xyzz* pb) {
     return q_add(a, b, across);
 }
 
-// This lane's coordinate of 2 a, as q_add. The formulas are those of xyzz_double, in three products in sequence.
+// This lane's coordinate of 2 a, as q_add. The formulas are those of xyzz_double, in three products in sequence where a = 0.
 __device__ __forceinline__ F q_double(const F& a) {
     uint32_t lane = threadIdx.x % 4;
     F twice = x_add(a, a);

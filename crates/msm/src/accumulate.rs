@@ -24,7 +24,7 @@ use crate::{
 /// Threads of a workgroup that adds points to buckets: with more, fewer of them find registers at once.
 pub(crate) const THREADS: u32 = 128;
 
-/// Threads of a workgroup that joins nodes, as many of them.
+/// Threads of a workgroup that joins nodes, and nodes that it joins.
 const MERGE_THREADS: u32 = 256;
 
 params! {

@@ -11,12 +11,12 @@ use rayon::prelude::*;
 
 use crate::{memory_plan::MemoryPlan, msm_curve::MsmCurve, precompute::PrecomputedTable, reduce::Reduction};
 
-/// Products in a field, counted by the square of its limbs, up to which one core combines a sum alone. It takes a quarter
-/// of a millisecond for as many, and cores that sleep take half of that to wake.
+/// Products of additions, counted by the square of a field's limbs, up to which one core combines a sum alone. It takes a
+/// quarter of a millisecond for as many, and cores that sleep take half of that to wake. Doublings stay in sequence anyway.
 const ALONE: u64 = 3 << 19;
 
-/// Products of an addition, and of a doubling.
-const PRODUCTS: [u64; 2] = [17, 7];
+/// Products of an addition.
+const PRODUCTS: u64 = 17;
 
 /// Sums, from what is left of each class of digits, in order.
 pub(crate) struct Windows<C: MsmCurve> {
@@ -55,8 +55,8 @@ impl<C: MsmCurve> Windows<C> {
         self.weight += self.step;
     }
 
-    /// The sums.
-    pub(crate) fn combined(self) -> Wiped<Projective<C>> {
+    /// Returns the sums.
+    pub(crate) fn into_sums(self) -> Wiped<Projective<C>> {
         self.sums
     }
 }
@@ -64,10 +64,7 @@ impl<C: MsmCurve> Windows<C> {
 /// The sum of rows of points, for log₂ of the weight of each row and the terms of its points, times 2^`weight`.
 fn combine<C: MsmCurve>(mut rows: Vec<(u32, Vec<Term>)>, points: &[Projective<C>], weight: u32) -> Projective<C> {
     let additions = rows.iter().map(|(_, terms)| terms.len() as u64).sum::<u64>();
-    let doublings = rows.iter().map(|(row, _)| u64::from(*row)).max().unwrap_or(0);
-    let products = additions * PRODUCTS[0] + doublings * PRODUCTS[1];
-    let one_each = additions <= rows.len() as u64;
-    let sum = if one_each || products * (C::BaseField::LIMBS as u64).pow(2) <= ALONE {
+    let sum = if additions * PRODUCTS * (C::BaseField::LIMBS as u64).pow(2) <= ALONE {
         let terms = rows.iter().flat_map(|(row, terms)| terms.iter().map(move |(place, own)| (*place, row + own)));
         horner::<C>(terms.collect(), points, weight)
     } else {
@@ -95,4 +92,38 @@ fn horner<C: MsmCurve>(mut terms: Vec<Term>, points: &[Projective<C>], weight: u
         at = own;
     }
     double(sum, at + weight)
+}
+
+#[cfg(test)]
+mod tests {
+    use ark_bls12_381::{Fr, g1::Config};
+    use ark_ec::PrimeGroup;
+    use ark_ff::UniformRand;
+    use ark_std::{rand::Rng, test_rng};
+
+    use super::*;
+
+    #[test]
+    fn rows_have_their_weights_alone_and_on_all_cores() {
+        let rng = &mut test_rng();
+        let generator = Projective::<Config>::generator();
+        let mut points: Vec<_> = (0..8).map(|_| generator * Fr::rand(rng)).collect();
+        points.extend([points[0], -points[1], Projective::zero()]);
+        let most = ALONE / PRODUCTS / 144;
+        for (count, terms) in [(0, 0), (1, 1), (20, 1), (3, 13), (most as usize / 10, 10), (most as usize / 10 + 1, 10)]
+        {
+            let rows: Vec<(u32, Vec<Term>)> = (0..count)
+                .map(|row| {
+                    (
+                        row as u32 / 4,
+                        (0..terms).map(|_| (rng.gen_range(0..points.len()), rng.gen_range(0..9))).collect(),
+                    )
+                })
+                .collect();
+            let weighted = |row: &u32, (place, own): &Term| points[*place] * Fr::from(1u128 << (row + own + 2));
+            let expected: Projective<Config> =
+                rows.iter().flat_map(|(row, terms)| terms.iter().map(move |term| weighted(row, term))).sum();
+            assert_eq!(combine::<Config>(rows, &points, 2), expected, "{count} {terms}");
+        }
+    }
 }

@@ -227,7 +227,7 @@ impl<C: MsmCurve> PendingSum<C> {
             decode::<Xyzz<C>>(&host, &mut points)?;
             self.windows.add(&reduction, &points);
         }
-        Ok(self.windows.combined()[0])
+        Ok(self.windows.into_sums()[0])
     }
 }
 

@@ -246,7 +246,7 @@ impl<C: MsmCurve> Msm<C> {
         for (reduction, points) in reductions.iter().zip(reduced) {
             windows.add(reduction, &Wiped::from(self.queue.read(&points)?));
         }
-        Ok(windows.combined())
+        Ok(windows.into_sums())
     }
 
     /// What the device leaves of the buckets: the points of each class of digits.
