@@ -203,9 +203,12 @@ impl Matrix {
 
     /// The unit, integration and documentation tests of all crates. They count as one.
     fn run_workspace(&mut self) -> Result<()> {
+        let emulator = evariste_conformance::emulator().map(drop);
+        let not_tested = NOT_TESTED.into_iter().chain(emulator.is_err().then_some("evariste-emulator"));
+        let not_tested: Vec<&str> = not_tested.flat_map(|package| ["--exclude", package]).collect();
         let run = |mut cargo: Command, with: &dyn Fn(&mut Command)| -> Result<bool> {
             cargo.args(["test", "--release", "--workspace", "--no-fail-fast"]);
-            cargo.args(NOT_TESTED.iter().flat_map(|package| ["--exclude", package]));
+            cargo.args(&not_tested);
             with(&mut cargo);
             Ok(cargo.status().context("cargo could not be started")?.success())
         };
@@ -254,8 +257,12 @@ impl Matrix {
             );
             self.add("chains", "workspace", Counts::SKIPPED);
         }
+        if let Err(error) = evariste_conformance::emulator() {
+            self.miss("emulator", format!("tests with CUDA sources on the host did not run: {error}"));
+            self.add("emulator", "workspace", Counts::SKIPPED);
+        }
         if let Err(error) = Device::wgpu(0) {
-            self.miss("wgpu", format!("the tests of the backend itself did not run: {error}"));
+            self.miss("wgpu", format!("tests with it did not run: {error}"));
             self.add("wgpu", "workspace", Counts::SKIPPED);
         }
     }

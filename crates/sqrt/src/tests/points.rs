@@ -9,7 +9,7 @@ fn many_points_are_divided_into_launches() {
     let (_, mut bytes) = encoded::<G1>();
     outside::<G1>().serialize_compressed(&mut bytes).unwrap();
     outside::<G1>().serialize_compressed(&mut bytes).unwrap();
-    for device in [Device::cpu(), emulator()] {
+    for device in [Device::cpu()].into_iter().chain(emulator()) {
         let run = |decompress: &Decompress<G1>| {
             let (points, wrong) = decompress.try_decompress_host(&bytes).unwrap();
             (points.to_vec().unwrap(), wrong)
@@ -150,7 +150,7 @@ fn bits_that_nothing_needs_are_refused_where_arkworks_ignores_them() {
 fn every_device_has_the_same_points() {
     check_points::<ark_bls12_381::g1::Config>(&Device::cpu(), Encoding::Zcash);
     // A trial has points over one prime on every device.
-    for device in [Device::wgpu(0).unwrap(), emulator()] {
+    for device in vulkan().into_iter().chain(emulator()) {
         check_points::<ark_bls12_381::g2::Config>(&device, Encoding::Zcash);
         check_points::<ark_pallas::PallasConfig>(&device, Encoding::Arkworks);
     }
@@ -214,7 +214,9 @@ fn check_membership<C: DeviceCurve<BaseField: RootField>>(device: &Device, encod
 #[test]
 fn subgroups_are_told_from_what_is_outside() {
     check_membership::<ark_bn254::g2::Config>(&Device::cpu(), Encoding::Arkworks);
-    check_membership::<ark_bn254::g2::Config>(&Device::wgpu(0).unwrap(), Encoding::Arkworks);
+    if let Some(device) = vulkan() {
+        check_membership::<ark_bn254::g2::Config>(&device, Encoding::Arkworks);
+    }
     check_membership::<ark_bls12_381::g1::Config>(&Device::cpu(), Encoding::Zcash);
     check_membership::<ark_bls12_381::g2::Config>(&Device::cpu(), Encoding::Zcash);
     check_membership::<ark_bls12_377::g1::Config>(&Device::cpu(), Encoding::Arkworks);
