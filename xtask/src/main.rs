@@ -73,7 +73,7 @@ fn map() -> Result<ExitCode> {
 fn main() -> ExitCode {
     let outcome = match Command::parse() {
         Command::Bench(options) => options.run(),
-        Command::Test(options) => TRIALS.run(Some("test"), &options.features(), &options.arguments),
+        Command::Test(options) => TRIALS.run_tests("test", &options.features(), &options.arguments),
         Command::Kernels(options) => TRIALS.run(Some("kernels"), &[], &options.arguments),
         Command::Sanitize(options) => TRIALS.run(Some("sanitize"), &[EVERY_FIELD], &options.arguments),
         Command::Devices => BENCH.run(Some("devices"), &[WGPU], &[]),

@@ -37,6 +37,15 @@ pub(crate) const EVERY_FIELD: &str = "every-field";
 /// Arguments that ask for more than the headlines.
 const MORE: [&str; 4] = ["--only", "--case", "--log-n", "--profile"];
 
+/// How tests are compiled, unless the environment says otherwise: that takes longer than they run, so with few
+/// optimisations, and with checks of overflow and of assumptions. `.ci/run` compiles them so, too.
+const TEST_PROFILE: [(&str, &str); 4] = [
+    ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
+    ("CARGO_PROFILE_RELEASE_LTO", "off"),
+    ("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true"),
+    ("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true"),
+];
+
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     /// Options of the program: `--help` lists them.
@@ -96,7 +105,23 @@ impl Program {
 
     /// Builds the program, which cargo tells of, and runs it.
     pub(crate) fn run(self, command: Option<&str>, features: &[&str], arguments: &[String]) -> Result<ExitCode> {
+        self.run_with(&[], command, features, arguments)
+    }
+
+    /// The same as tests are compiled: the program, and what it has cargo compile.
+    pub(crate) fn run_tests(self, command: &str, features: &[&str], arguments: &[String]) -> Result<ExitCode> {
+        self.run_with(&TEST_PROFILE, Some(command), features, arguments)
+    }
+
+    fn run_with(
+        self,
+        profile: &[(&str, &str)],
+        command: Option<&str>,
+        features: &[&str],
+        arguments: &[String],
+    ) -> Result<ExitCode> {
         let mut cargo = self.cargo("run", features)?;
+        cargo.envs(profile.iter().copied().filter(|(name, _)| std::env::var_os(name).is_none()));
         let status = cargo.arg("--").args(command).args(arguments).status().context("cargo could not be started")?;
         Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
