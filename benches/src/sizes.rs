@@ -60,6 +60,14 @@ impl Sizes {
         })
     }
 
+    /// The size of a headline of which a device does up to 2^`most`, and a processor 2^`on_processors` in well under a
+    /// second.
+    pub(crate) fn of_headline(device: &Device, most: u32, on_processors: u32) -> u32 {
+        let most = if device.info().id.kind == Kind::Cpu { on_processors } else { most };
+        let Self(usual) = Self::usual(device, Coverage::Summary);
+        usual.iter().map(|log_n| *log_n.min(&most)).max().unwrap_or(most)
+    }
+
     pub(crate) fn contains(&self, log_n: u32) -> bool {
         self.0.contains(&log_n)
     }

@@ -133,6 +133,15 @@ impl Budget {
         self.repeat(run, batch)
     }
 
+    /// Times parts of work, which tell themselves how long they took.
+    pub(crate) fn time_parts(&self, mut work: impl FnMut() -> Result<Duration>) -> Result<Timing> {
+        if !self.is_one_run() {
+            work()?;
+            work()?;
+        }
+        self.repeat(|_| work(), 1)
+    }
+
     fn is_one_run(&self) -> bool {
         self.runs == 1 && self.time.is_zero()
     }
@@ -189,7 +198,10 @@ mod tests {
         assert_eq!(once.time_queued(call, || Ok(())).unwrap().runs, 1);
         assert_eq!(once.time(call).unwrap().runs, 1);
         assert_eq!(once.time_prepared(2, || (), |_| call()).unwrap().runs, 1);
-        assert_eq!(calls.get(), 1 + 1 + 2);
+        let part = || call().map(|()| Duration::from_secs(7));
+        let timing = once.time_parts(part).unwrap();
+        assert_eq!((timing.runs, timing.median), (1, Duration::from_secs(7)));
+        assert_eq!(calls.get(), 1 + 1 + 2 + 1);
     }
 
     #[test]

@@ -6,7 +6,9 @@ use evariste::hash::{Arity, ByteHash, HashFunction, Merkle, Rows, Serialization,
 use rayon::prelude::*;
 
 use crate::{
-    ALL, input,
+    ALL,
+    coverage::Coverage,
+    input,
     limits::Work,
     request::Request,
     session::{self, Algorithm, Case, Headline, Session},
@@ -51,23 +53,30 @@ const INSTRUCTIONS: f64 = 250.0;
 
 fn run(session: &mut Session, targets: &[Target], request: &Request) {
     for target in targets {
+        if !ALL || request.coverage == Coverage::Summary {
+            let [messages, kib] =
+                [MAX_LOG_MESSAGES, MAX_LOG_KIB].map(|most| Sizes::of_headline(&target.device, most, 18));
+            rows(session, target, HashFunction::Keccak256, 64, messages);
+            one(session, target, kib);
+            continue;
+        }
         let sizes = request.log_n.clone().unwrap_or_else(|| Sizes::usual(&target.device, request.coverage));
         for log_n in Sizes::union(&[sizes]) {
             if log_n <= MAX_LOG_MESSAGES {
                 for function in HashFunction::ALL {
                     // SHA-3 is Keccak with another padding.
-                    if function == HashFunction::Keccak256 || (ALL && function != HashFunction::Sha3_256) {
+                    if function != HashFunction::Sha3_256 {
                         rows(session, target, function, 64, log_n);
                     }
                 }
             }
-            if ALL && log_n <= MAX_LOG_KIB {
+            if log_n <= MAX_LOG_KIB {
                 rows(session, target, HashFunction::Keccak256, 1024, log_n);
             }
             if log_n <= MAX_LOG_KIB {
                 one(session, target, log_n);
             }
-            if ALL && log_n <= MAX_LOG_ROWS {
+            if log_n <= MAX_LOG_ROWS {
                 for function in [HashFunction::Keccak256, HashFunction::Sha256, HashFunction::Blake3] {
                     tree(session, target, function, Arity::Two, log_n);
                 }

@@ -6,7 +6,9 @@ use evariste::field::{DeviceField, DevicePrimeField, Mont};
 use evariste::hash::{Error, Poseidon, PoseidonParameters, reference};
 
 use crate::{
-    ALL, input,
+    ALL,
+    coverage::Coverage,
+    input,
     limits::Work,
     request::Request,
     session::{self, Algorithm, Case, Headline, Session},
@@ -34,14 +36,17 @@ const CHECKED: usize = 8;
 
 fn run(session: &mut Session, targets: &[Target], request: &Request) {
     for target in targets {
+        if !ALL || request.coverage == Coverage::Summary {
+            let log_n = Sizes::of_headline(&target.device, MAX_LOG_HASHES, 14);
+            hash::<ark_bn254::Fr>(session, target, "bn254-fr", 3, log_n);
+            continue;
+        }
         let sizes = request.log_n.clone().unwrap_or_else(|| Sizes::usual(&target.device, request.coverage));
         for log_n in Sizes::union(&[sizes]).into_iter().filter(|log_n| *log_n <= MAX_LOG_HASHES) {
             hash::<ark_bn254::Fr>(session, target, "bn254-fr", 3, log_n);
-            if ALL {
-                hash::<ark_bn254::Fr>(session, target, "bn254-fr", 5, log_n);
-                hash::<ark_bn254::Fr>(session, target, "bn254-fr", 17, log_n);
-                hash::<ark_bls12_381::Fr>(session, target, "bls12-381-fr", 3, log_n);
-            }
+            hash::<ark_bn254::Fr>(session, target, "bn254-fr", 5, log_n);
+            hash::<ark_bn254::Fr>(session, target, "bn254-fr", 17, log_n);
+            hash::<ark_bls12_381::Fr>(session, target, "bls12-381-fr", 3, log_n);
         }
     }
 }
