@@ -14,9 +14,8 @@
 // Itoh and Tsujii, "A fast algorithm for computing multiplicative inverses in GF(2^m) using normal bases", Information
 // and Computation 78 (1988).
 //
-// F_PAIR: x^2 = -1 over a base whose sums of two products are reduced once. Both coefficients of a product are such sums, so
-// that there are as many products of limbs as in Karatsuba's way, and no additions. Functions on coefficients in [0, 2p) have
-// the names of those of prime fields: f_mul_lazy and so on.
+// F_PAIR: x^2 = -1 over a base that has products of pairs, three products of limbs and two reductions. Functions on coefficients
+// in [0, 2p) have the names of those of prime fields: f_mul_lazy and so on.
 
 #if F_LIMBS % 4 == 0
 #define F_ALIGN 16
@@ -96,7 +95,7 @@ __device__ __forceinline__ F f_sub(const F& a, const F& b) {
     return r;
 }
 
-#if F_IMAGINARY && B_MUL_ADD
+#if F_IMAGINARY && B_MUL_PAIR
 #define F_PAIR 1
 
 __device__ __forceinline__ F f_add_lazy(const F& a, const F& b) {
@@ -120,8 +119,9 @@ __device__ __forceinline__ F f_reduce(const F& a) {
 #endif
 
 __device__ F_PRODUCT F f_mul_lazy(F a, F b) {
-    return {{b_mul_add_lazy(a.c[0], b.c[0], b_sub_lazy(b_zero(), a.c[1]), b.c[1]),
-             b_mul_add_lazy(a.c[0], b.c[1], a.c[1], b.c[0])}};
+    F r;
+    r.c[0] = b_mul_pair_lazy(r.c[1], a.c[0], a.c[1], b.c[0], b.c[1]);
+    return r;
 }
 
 // (a + b i)^2 = (a + b) (a - b) + 2 a b i.

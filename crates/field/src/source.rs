@@ -47,7 +47,7 @@ pub fn cuda<F: DeviceField>() -> String {
     match known {
         Some(text) => text.to_string(),
         None => {
-            let text = cuda_level(&F::arithmetic(), 0);
+            let text = cuda_level(&F::arithmetic(), 0, false);
             rendered().insert(TypeId::of::<F>(), text.as_str().into());
             text
         }
@@ -69,18 +69,19 @@ fn has_room(constants: &Constants) -> bool {
 }
 
 /// The field number `level` of a tower, counted from the top, under the names of that level.
-fn cuda_level(field: &Arithmetic, level: usize) -> String {
+/// In an extension of it that is `paired`, i² is −1.
+fn cuda_level(field: &Arithmetic, level: usize, paired: bool) -> String {
     match &field.0 {
-        Kind::Prime { limbs, constants } => renamed(&cuda_prime(*limbs, constants), &[('F', name(level))]),
+        Kind::Prime { limbs, constants } => renamed(&cuda_prime(*limbs, constants, paired), &[('F', name(level))]),
         Kind::Extension(extended) => {
             let text = extension::cuda(extended, level);
             let own = renamed(&text, &[('F', name(level)), ('B', name(level + 1))]);
-            cuda_level(&extended.base, level + 1) + &own
+            cuda_level(&extended.base, level + 1, extension::is_imaginary(extended)) + &own
         }
     }
 }
 
-fn cuda_prime(limbs: usize, constants: &Constants) -> String {
+fn cuda_prime(limbs: usize, constants: &Constants, paired: bool) -> String {
     format!(
         "#define F_LIMBS {limbs}\n#define F_FULL {}\n#define F_ROOM {}\n#define F_MODULUS {{ {} }}\n#define F_TOP {:#010x}u\n\
          #define F_COMPLEMENT {{ {} }}\n#define F_ONE {{ {} }}\n#define F_SHIFT {{ {} }}\n#define F_N0 {:#010x}u\n\
@@ -96,7 +97,7 @@ fn cuda_prime(limbs: usize, constants: &Constants) -> String {
         cuda_words(&constants.square),
         cuda_words(&constants.inversion_exponent),
         evariste_cuda::FIELD_WORDS,
-        if limbs > 1 && !constants.full { chains::cuda(constants, has_room(constants)) } else { String::new() },
+        if limbs > 1 && !constants.full { chains::cuda(constants, has_room(constants), paired) } else { String::new() },
         evariste_cuda::FIELD,
         evariste_cuda::field::INVERSE,
     )

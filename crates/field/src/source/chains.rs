@@ -35,8 +35,8 @@ struct Field {
 }
 
 /// The sums and products of a field of two limbs or more, for `F_PTX`, and those on values in [0, 2p) if `lazy`, for
-/// `F_LAZY`.
-pub(super) fn cuda(constants: &Constants, lazy: bool) -> String {
+/// `F_LAZY`. Products in F[i] with i² = −1 come with them if `paired`.
+pub(super) fn cuda(constants: &Constants, lazy: bool, paired: bool) -> String {
     let field = Field::new(constants);
     let mut text = format!("#if F_PTX\n{}", FUNCTIONS.map(|function| function.render(&field)).concat());
     if lazy {
@@ -45,6 +45,10 @@ pub(super) fn cuda(constants: &Constants, lazy: bool) -> String {
         if field.has_mul_add() {
             text += "#define F_MUL_ADD 1\n";
             text += &MUL_ADD.render(&field);
+            if paired {
+                text += "#define F_MUL_PAIR 1\n";
+                text += &MUL_PAIR.render(&field);
+            }
         }
     }
     text + "#endif // F_PTX\n"
@@ -62,8 +66,8 @@ const SMALL_MUL_ADD_TOP: u32 = 1 << 29;
 struct Function {
     comment: &'static str,
     head: &'static str,
-    /// What has the words that it gives.
-    result: &'static str,
+    /// What have the words that it gives, the same number each.
+    results: &'static [&'static str],
     chain: fn(&Field) -> (Chain, Vec<Word>),
 }
 
@@ -71,15 +75,15 @@ const FUNCTIONS: [Function; 4] = [
     Function {
         comment: "a - p if that is not negative, else a; a < 2p.",
         head: "F f_reduce(const F& a)",
-        result: "r",
+        results: &["r"],
         chain: Field::reduce,
     },
-    Function { comment: "a + b.", head: "F f_add(const F& a, const F& b)", result: "r", chain: Field::add },
-    Function { comment: "a - b.", head: "F f_sub(const F& a, const F& b)", result: "r", chain: Field::sub },
+    Function { comment: "a + b.", head: "F f_add(const F& a, const F& b)", results: &["r"], chain: Field::add },
+    Function { comment: "a - b.", head: "F f_sub(const F& a, const F& b)", results: &["r"], chain: Field::sub },
     Function {
         comment: "a * b / R in [0, 2p) for a in [0, p) and any b of F_LIMBS limbs: with both up to 2p, the accumulators could overflow.",
         head: "F f_mul_lazy(const F& a, const F& b)",
-        result: "r",
+        results: &["r"],
         chain: Field::mul,
     },
 ];
@@ -88,37 +92,37 @@ const LAZY_FUNCTIONS: [Function; 6] = [
     Function {
         comment: "a + b mod 2p for a, b in [0, 2p), of which the sum may carry out of the limbs.",
         head: "F f_add_lazy(const F& a, const F& b)",
-        result: "r",
+        results: &["r"],
         chain: Field::add_lazy,
     },
     Function {
         comment: "a - b mod 2p for a, b in [0, 2p).",
         head: "F f_sub_lazy(const F& a, const F& b)",
-        result: "r",
+        results: &["r"],
         chain: Field::sub_lazy,
     },
     Function {
         comment: "a^2 / R in [0, 2p) for a in [0, p).",
         head: "F f_square_lazy(const F& a)",
-        result: "r",
+        results: &["r"],
         chain: Field::square,
     },
     Function {
         comment: "a * w mod p in [0, 2p) for a in [0, 2p), with w in [0, p) and quotient = floor(2^(32 F_LIMBS) w / p) known.",
         head: "F f_mul_shoup(const F& a, const F& w, const F& quotient)",
-        result: "r",
+        results: &["r"],
         chain: Field::mul_shoup,
     },
     Function {
         comment: "sum += a * b.",
         head: "void f_mac(FSum& sum, const F& a, const F& b)",
-        result: "sum",
+        results: &["sum"],
         chain: Field::mac,
     },
     Function {
         comment: "sum / (2^32 R) in [0, 2p).",
         head: "F f_sum_redc(const FSum& sum)",
-        result: "r",
+        results: &["r"],
         chain: Field::sum_redc,
     },
 ];
@@ -126,8 +130,15 @@ const LAZY_FUNCTIONS: [Function; 6] = [
 const MUL_ADD: Function = Function {
     comment: "(a * b + c * d) / R in [0, 2p) for values up to 2p.",
     head: "F f_mul_add_lazy(const F& a, const F& b, const F& c, const F& d)",
-    result: "r",
+    results: &["r"],
     chain: Field::mul_add,
+};
+
+const MUL_PAIR: Function = Function {
+    comment: "(a + b i) (c + d i) / R with i^2 = -1, of which the result is the real part; in [0, 2p) for values up to 2p.",
+    head: "F f_mul_pair_lazy(F& imaginary, const F& a, const F& b, const F& c, const F& d)",
+    results: &["r", "imaginary"],
+    chain: Field::mul_pair,
 };
 
 impl Function {
@@ -135,7 +146,7 @@ impl Function {
         let (chain, words) = (self.chain)(field);
         let gives = self.head.starts_with("F ");
         let (local, give) = if gives { ("    F r;\n", "    return r;\n") } else { ("", "") };
-        let body = chain.render(self.result, &words);
+        let body = chain.render(self.results, &words);
         format!("// {}\n__device__ __forceinline__ {} {{\n{local}{body}{give}}}\n", self.comment, self.head)
     }
 }
@@ -303,6 +314,56 @@ impl Field {
         (chain, result)
     }
 
+    /// The words of which a b is the sum: of even columns, and of odd ones, of which word i stands in column i + 1.
+    fn columns(&self, chain: &mut Chain, a: &[Word], b: &[Word]) -> [Vec<Word>; 2] {
+        let limbs = self.limbs;
+        let [mut even, mut odd] = [(); 2].map(|()| vec![ZERO; 2 * limbs + 2]);
+        for (j, b) in b.iter().enumerate() {
+            let parity = j % 2;
+            chain.mad_and_carry(&mut even[j + parity..], &a[parity..], *b, limbs / 2);
+            chain.mad_and_carry(&mut odd[j - parity..], &a[1 - parity..], *b, limbs / 2);
+        }
+        [even, odd]
+    }
+
+    /// a b, of twice the limbs.
+    fn product(&self, chain: &mut Chain, a: &[Word], b: &[Word]) -> Vec<Word> {
+        let [mut even, odd] = self.columns(chain, a, b);
+        even.truncate(2 * self.limbs);
+        chain.add(&mut even[1..], &odd, false);
+        even
+    }
+
+    /// By three products of limbs in place of four, each coefficient reduced once: Karatsuba's way, on what is not
+    /// reduced. With values below 2p and 4p below R, sums of two fit the limbs, and
+    ///
+    /// - the real part is above −4p², and below 4p². A negative one gets p R. Both are below p R then.
+    /// - the imaginary part is below 8p². It loses p R if it is not below that.
+    fn mul_pair(&self) -> (Chain, Vec<Word>) {
+        let mut chain = Chain::default();
+        let (limbs, p) = (self.limbs, self.modulus());
+        let [mut a, b, mut c, d] = ["a", "b", "c", "d"].map(|name| chain.limbs(name, limbs));
+        let n0 = self.n0(&mut chain);
+        let [mut real, imaginary_squared] = [[&a, &c], [&b, &d]].map(|[a, b]| self.product(&mut chain, a, b));
+        let mut both = real.clone();
+        chain.add(&mut both, &imaginary_squared, false);
+        chain.subtract(&mut real, &imaginary_squared);
+        let negative = chain.borrow();
+        let more: Vec<Word> = p.iter().map(|limb| chain.push(Instruction::And([negative, *limb]))).collect();
+        chain.add(&mut real[limbs..], &more, false);
+        let mut result = self.redc(&mut chain, &real, n0);
+        chain.add(&mut a, &b, false);
+        chain.add(&mut c, &d, false);
+        let mut imaginary = self.product(&mut chain, &a, &c);
+        chain.subtract(&mut imaginary, &both);
+        if self.constants.modulus[limbs - 1] >= SMALL_MUL_ADD_TOP {
+            let upper = Self::reduced(&mut chain, &imaginary[limbs..], &p);
+            imaginary.splice(limbs.., upper);
+        }
+        result.extend(self.redc(&mut chain, &imaginary, n0));
+        (chain, result)
+    }
+
     /// t / R in [0, 2p) for t below p R, of twice the limbs: the rows of a product without its products.
     fn redc(&self, chain: &mut Chain, t: &[Word], n0: Word) -> Vec<Word> {
         let (mut even, mut odd) = (t[..self.limbs].to_vec(), vec![ZERO; self.limbs]);
@@ -396,13 +457,7 @@ impl Field {
         let limbs = self.limbs;
         let mut sum = chain.limbs("sum", 2 * limbs + 1);
         let [a, b] = ["a", "b"].map(|name| chain.limbs(name, limbs));
-        // odd[i] stands in column i + 1.
-        let (mut even, mut odd) = (vec![ZERO; 2 * limbs + 2], vec![ZERO; 2 * limbs + 2]);
-        for (j, b) in b.into_iter().enumerate() {
-            let parity = j % 2;
-            chain.mad_and_carry(&mut even[j + parity..], &a[parity..], b, limbs / 2);
-            chain.mad_and_carry(&mut odd[j - parity..], &a[1 - parity..], b, limbs / 2);
-        }
+        let [even, odd] = self.columns(&mut chain, &a, &b);
         for (at, products) in [(0, &even), (1, &odd)] {
             chain.add(&mut sum[at..2 * limbs], products, false);
             sum[2 * limbs] = chain.plus(ENDS, sum[2 * limbs], ZERO);

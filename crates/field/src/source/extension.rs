@@ -119,6 +119,11 @@ impl<'a> Multipliers<'a> {
     }
 }
 
+/// Whether the extension is of degree 2, by a root of −1.
+pub(super) fn is_imaginary(field: &Extended) -> bool {
+    matches!(&field.reduction[..], [Coefficient::Small { negative: true, value: 1 }, Coefficient::Zero])
+}
+
 /// Constants and what depends on them, then `field/extension.cuh`, for the field number `level` of a tower.
 pub(super) fn cuda(field: &Extended, level: usize) -> String {
     let degree = field.reduction.len();
@@ -133,12 +138,10 @@ pub(super) fn cuda(field: &Extended, level: usize) -> String {
         }
     }
     let frobenius = multipliers.frobenius(field, |i| format!("a.c[{i}]")).join(", ");
-    let is_imaginary =
-        matches!(&field.reduction[..], [Coefficient::Small { negative: true, value: 1 }, Coefficient::Zero]);
     format!(
         "#define F_DEGREE {degree}\n#define F_IMAGINARY {}\n#define F_LIMBS {}\n{}#define F_FOLD(low, high){fold}\n\
          #define F_FROBENIUS(a) {frobenius}\n{}",
-        u8::from(is_imaginary),
+        u8::from(is_imaginary(field)),
         degree * field.base.limbs(),
         multipliers.text,
         evariste_cuda::field::EXTENSION,

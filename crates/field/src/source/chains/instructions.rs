@@ -137,9 +137,11 @@ impl Chain {
         a.iter().zip(b).map(|(a, b)| self.push(Instruction::Select(condition, [test, *a, *b]))).collect()
     }
 
-    /// The text that puts these words into the limbs of `result`.
-    pub(super) fn render(&self, result: &str, outputs: &[Word]) -> String {
-        let places: Vec<String> = (0..outputs.len()).map(|i| format!("{result}.l[{i}]")).collect();
+    /// The text that puts these words into the limbs of `results`, the same number into each.
+    pub(super) fn render(&self, results: &[&str], outputs: &[Word]) -> String {
+        let limbs = outputs.len() / results.len().max(1);
+        let places: Vec<String> =
+            results.iter().flat_map(|result| (0..limbs).map(move |i| format!("{result}.l[{i}]"))).collect();
         let mut text = "#if CARRY_MODEL\n".to_owned();
         let local = |word: Word| match word {
             Word::Input(i) => self.inputs[i].clone(),

@@ -167,7 +167,9 @@ fn check<F: DevicePrimeField>() {
                 assert!(is(&call(Field::sub_lazy, inputs), a - b, p));
             }
             if field.has_mul_add() {
-                let factors = [a, b, a + b + F::ONE, a - b.double()];
+                // All are the largest once.
+                let others = if a == b { [a; 2] } else { [a + b + F::ONE, a - b.double()] };
+                let factors = [a, b, others[0], others[1]];
                 for above in 0..16 {
                     let all = factors.iter().enumerate();
                     let inputs = all.flat_map(|(i, factor)| match above >> i & 1 {
@@ -177,6 +179,10 @@ fn check<F: DevicePrimeField>() {
                     let inputs: Vec<u32> = inputs.chain(n0.iter().copied()).collect();
                     let [a, b, c, d] = factors;
                     assert!(is(&call(Field::mul_add, &inputs), a * b + c * d, p));
+                    let pair = call(Field::mul_pair, &inputs);
+                    let (real, imaginary) = pair.split_at(F::LIMBS);
+                    assert!(is(real, a * c - b * d, p));
+                    assert!(is(imaginary, a * d + b * c, p));
                 }
             }
             assert!(is(&call(Field::square, &[&limbs(a)[..], &n0].concat()), a.square(), p));
