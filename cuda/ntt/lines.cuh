@@ -58,6 +58,13 @@ __device__ __noinline__ F times_power(uint32_t i, uint32_t log_scales, const F* 
     return MUL(scale[(1u << log_scales) + (i >> log_scales)], x);
 }
 
+// The power that scales the element of a position, or of the reversed one.
+__device__ __forceinline__ F scale_of(const Params& params, const F* scale, uint32_t position, bool reversed) {
+    uint32_t i = position & ((1u << params.log_n) - 1);
+    if (reversed) i = reverse(i, params.log_n);
+    return MUL(scale[i & ((1u << params.log_scales) - 1)], scale[(1u << params.log_scales) + (i >> params.log_scales)]);
+}
+
 __device__ __forceinline__ F scaled(const Params& params, const F* scale, uint32_t position, const F& x) {
     if (IS_SET(SCALE_CONSTANT)) return MUL(scale[0], x);
     uint32_t i = position & ((1u << params.log_n) - 1);

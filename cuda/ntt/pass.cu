@@ -40,7 +40,8 @@
 #define STEPS ((LOG_ROWS + LOG_RADIX - 1) / LOG_RADIX)
 // Loops over steps are unrolled: where their elements lie in the tile is known then.
 // Short elements take less time to multiply by twice than stored factors take to load: few are loaded.
-#define STEPPED (TWIDDLES == STORED && F_LIMBS <= 2 && LOG_RADIX > 2)
+#define SHORT (F_LIMBS <= 2 && LOG_RADIX > 2)
+#define STEPPED (TWIDDLES == STORED && SHORT)
 
 // Where ROOT_SHIFT is defined, the root of order 16 of the direction of the transform is 2^ROOT_SHIFT: a step does its transforms
 // by shifts, and multiplies by other roots once afterwards.
@@ -185,6 +186,37 @@ __device__ __forceinline__ F twiddled(const Params& params, const F* twiddles, u
 #endif
 }
 
+#if SHORT
+// Factors of the elements of a thread: each is the one before times the same step.
+struct Powers {
+    F factor;
+#if F_LIMBS == 1 && !F_FULL
+    F constant, quotient;
+#else
+    F step;
+#endif
+};
+
+__device__ __forceinline__ Powers powers_of(const F& factor, const F& step) {
+    Powers powers;
+    powers.factor = factor;
+#if F_LIMBS == 1 && !F_FULL
+    f_shoup_constant(step, &powers.constant, &powers.quotient);
+#else
+    powers.step = step;
+#endif
+    return powers;
+}
+
+__device__ __forceinline__ void advance(Powers& powers) {
+#if F_LIMBS == 1 && !F_FULL
+    powers.factor = f_mul_shoup(powers.factor, powers.constant, powers.quotient);
+#else
+    powers.factor = MUL(powers.factor, powers.step);
+#endif
+}
+#endif
+
 // Levels of butterflies on rows i + k q of a block of RADIX q rows; `roots` are of order ROWS.
 __device__ __forceinline__ void butterflies(F (&e)[RADIX], const Root* roots, uint32_t log_root, uint32_t i,
                                             uint32_t log_q, uint32_t levels) {
@@ -295,11 +327,24 @@ ntt_pass(const Params params, BUFFERS(F, F, Root, F, F)) {
                 e[g][k] = load_once(at(from, IS_SET(ROWS_IN_REVERSED) ? reverse(k, LOG_RADIX) : k, step));
             }
             if (IS_SET(SCALE_IN)) {
+#if SHORT
+                // Rows row + k q. Where rows are reversed in memory, so are the places that scale.
+                bool reversed = IS_SET(ROWS_IN_REVERSED);
+                uint32_t log_apart = log_q + (reversed ? params.log_n - LOG_ROWS - params.stride_in : params.stride_in);
+                Powers powers = powers_of(scale_of(params, scale, start + (first << params.stride_in), reversed),
+                                          scale_of(params, scale, 1u << log_apart, false));
+#pragma unroll
+                for (uint32_t k = 0; k < RADIX; k++) {
+                    e[g][k] = MUL(e[g][k], powers.factor);
+                    if (k + 1 < RADIX) advance(powers);
+                }
+#else
 #pragma unroll
                 for (uint32_t k = 0; k < RADIX; k++) {
                     uint32_t m = first + (IS_SET(ROWS_IN_REVERSED) ? reverse(k << log_q, LOG_ROWS) : k << log_q);
                     e[g][k] = scaled(params, scale, start + (m << params.stride_in), e[g][k]);
                 }
+#endif
             }
         } else {
 #pragma unroll
@@ -355,19 +400,12 @@ ntt_pass(const Params params, BUFFERS(F, F, Root, F, F)) {
             if (reversed > 0) factor = f_load(table + ((reversed - 1) << params.log_twiddles));
             F step = f_load(table + ((ROWS / RADIX - 1) << params.log_twiddles));
             if (IS_SET(TWIDDLE_ZERO)) step = MUL(step, f_load(twiddles + 1 + ((ROWS - 1) << params.log_twiddles)));
-#if F_LIMBS == 1 && !F_FULL
-            F constant, quotient;
-            f_shoup_constant(step, &constant, &quotient);
-#endif
+            Powers powers = powers_of(factor, step);
 #pragma unroll
             for (uint32_t m = 0; m < RADIX; m++) {
                 uint32_t k = reverse(m, LOG_RADIX);
-                e[g][k] = MUL(e[g][k], factor);
-#if F_LIMBS == 1 && !F_FULL
-                if (m + 1 < RADIX) factor = f_mul_shoup(factor, constant, quotient);
-#else
-                if (m + 1 < RADIX) factor = MUL(factor, step);
-#endif
+                e[g][k] = MUL(e[g][k], powers.factor);
+                if (m + 1 < RADIX) advance(powers);
             }
         }
 #else

@@ -78,10 +78,16 @@ pub(super) fn extensions<F: DeviceField + FftField>(device: &Device) -> Outcome 
 
 /// Extensions of the columns of matrices: coset by coset and whole, in one pass and in several.
 pub(super) fn matrices<F: DeviceField + FftField>(device: &Device) -> Outcome {
-    let all = [(3, 1, 5, 2), (0, 2, 3, 1), (7, 2, 9, 1), (11, 1, 2, 2), (12, 4, 1, 1)];
+    let all = [(3, 1, 5, 2), (0, 2, 3, 1), (7, 2, 9, 1), (11, 1, 2, 2), (12, 4, 1, 1), (18, 1, 8, 1)];
     // Those of several passes are many kernels more, which emulated devices compile for long.
-    let emulated = F::LIMBS > 2 && device.info().features.software;
-    for (log_n, log_blowup, columns, matrices) in if emulated || is_few(device) { &all[..1] } else { &all[..] } {
+    let info = device.info();
+    let taken = match info.features.software {
+        software if is_few(device) || software && F::LIMBS > 2 => 1,
+        // On GPUs, threads take more elements of so many.
+        false if !info.is_processor() => all.len(),
+        _ => all.len() - 1,
+    };
+    for (log_n, log_blowup, columns, matrices) in &all[..taken] {
         let (n, size) = (1usize << log_n, 1usize << (log_n + log_blowup));
         let extension = LowDegreeExtension::<F>::new(device, *log_n, *log_blowup)?.columns(*columns);
         let values = samples::<F>(n * columns * matrices, 33);
