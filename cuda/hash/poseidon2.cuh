@@ -110,19 +110,19 @@ __device__ __forceinline__ uint32_t low_product(uint32_t a, uint32_t b, uint32_t
 #endif
 }
 
-// sum + x / 2^k, and sum - x / 2^-k for negative k: with p = c 2^a + 1 and k <= a, the quotient of h 2^k + l is h - l c 2^(a - k).
-// It is between -p and p / 2^k, so that the sum is below 2^32 - p where k has been chosen so. Half of an odd x is (x + p) / 2.
+// sum + x / 2^k, and sum - x / 2^-k for negative k: with p = c 2^a + 1 and k <= a, the quotient is (x + j p) / 2^k for the j < 2^k
+// that makes it whole, -x mod 2^k. That is x / 2^k rounded up, plus j c 2^(a - k), and below p. x - 1, and so x + 2^k - 1, has
+// the complement of j as its low bits. Half of an odd x is (x + p) / 2 for any p.
 __device__ __forceinline__ F halved(const F& sum, const F& x, int k) {
-    uint32_t y = k < 0 ? f_modulus(0) - x.l[0] : x.l[0], shift = k < 0 ? -k : k;
-    uint32_t high = sum.l[0] + (y >> shift), low = y & ((1u << shift) - 1);
-    if (shift == 1) {
-        uint32_t r = low_product(low, (f_modulus(0) + 1) / 2, high), less = r - f_modulus(0);
+    uint32_t shift = k < 0 ? -k : k, mask = (1u << shift) - 1;
+    uint32_t y = shift == 1 ? x.l[0] : x.l[0] + mask, high = y >> shift, j = (shift == 1 ? y : ~y) & mask;
+    uint32_t part = shift == 1 ? (f_modulus(0) + 1) / 2 : (f_modulus(0) - 1) >> shift;
+    if (k > 0) {
+        uint32_t r = low_product(j, part, sum.l[0] + high), less = r - f_modulus(0);
         return F{{less < r ? less : r}};
     }
-    uint32_t r = low_product(low, 0u - ((f_modulus(0) - 1) >> shift), high), more = r + f_modulus(0);
-    r = more < r ? more : r;
-    uint32_t less = r - f_modulus(0);
-    return F{{less < r ? less : r}};
+    uint32_t r = low_product(j, 0u - part, sum.l[0] - high), more = r + f_modulus(0);
+    return F{{more < r ? more : r}};
 }
 
 #else
