@@ -13,6 +13,8 @@ use self::{
 use crate::error::{Error, Result};
 
 mod grain;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
 pub(crate) mod parameters;
 mod spec;
 

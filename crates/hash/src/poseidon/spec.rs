@@ -1,19 +1,26 @@
 //! The kernels: their declarations, their text in WGSL, and their bodies for the CPU.
 
 use evariste_backend::{
-    author::{Binding, CpuArg, KernelSpec, Language, loop_iterations},
+    author::{Binding, CpuArg, KernelSpec, Language, Wiped, loop_iterations},
     parallel, params,
 };
+#[cfg(target_arch = "x86_64")]
+use evariste_field::ifma::STEP;
 use evariste_field::{
     DevicePrimeField,
+    ifma::Montgomery52,
     source::{self, binding_type, iterations},
 };
+
+#[cfg(target_arch = "x86_64")]
+use super::lanes;
 
 /// Threads of a workgroup.
 pub(super) const THREADS: u32 = 128;
 
-/// States that a CPU thread takes at a time.
+/// States that a CPU thread takes at a time: one by one, or in lanes, for which it converts the constants each time.
 const GRAIN: usize = 16;
+const LANES_GRAIN: usize = 128;
 
 params! {
     /// What both kernels take.
@@ -79,16 +86,9 @@ pub(super) fn permute<F: DevicePrimeField>(shape: Shape) -> KernelSpec {
     let bindings = [Binding::read("constants", word), Binding::write("states", word)];
     let body = move |params: &Params, [constants, states]: &mut [CpuArg<'_>; 2]| {
         let permutation = Permutation::<F>::new(shape, params, constants.read());
-        let (width, limbs) = (shape.width, shape.width * F::LIMBS);
-        parallel::chunks(&mut states.write()[..params.len as usize * limbs], GRAIN * limbs, &|_, states| {
-            let mut state = vec![F::ZERO; width];
-            for words in states.chunks_exact_mut(limbs) {
-                state.iter_mut().zip(words.chunks_exact(F::LIMBS)).for_each(|(x, limbs)| *x = F::load(limbs));
-                permutation.permute(&mut state);
-                state.iter().zip(words.chunks_exact_mut(F::LIMBS)).for_each(|(x, limbs)| x.store(limbs));
-            }
-            wipe(&mut state);
-        });
+        let limbs = shape.width * F::LIMBS;
+        let states = &mut states.write()[..params.len as usize * limbs];
+        parallel::chunks(states, permutation.grain() * limbs, &|_, states| permutation.permute_all(states));
     };
     let spec = KernelSpec::new("poseidon_permute", shape.variant::<F>(), bindings, body, |_| String::new());
     let load = list(shape.width, &|k| format!("states_load(at + {k}u)"));
@@ -109,16 +109,15 @@ pub(super) fn hash<F: DevicePrimeField>(shape: Shape) -> KernelSpec {
         let permutation = Permutation::<F>::new(shape, params, constants.read());
         let (x, limbs) = (x.read::<u32>(), (shape.width - 1) * F::LIMBS);
         let out = &mut out.write()[..params.len as usize * F::LIMBS];
-        parallel::chunks(out, GRAIN * F::LIMBS, &|chunk, out| {
-            let mut state = vec![F::ZERO; shape.width];
-            for (i, out) in out.chunks_exact_mut(F::LIMBS).enumerate() {
-                let row = x[(chunk * GRAIN + i) * limbs..][..limbs].chunks_exact(F::LIMBS);
-                state[0] = F::ZERO;
-                state[1..].iter_mut().zip(row).for_each(|(x, limbs)| *x = F::load(limbs));
-                permutation.permute(&mut state);
-                state[0].store(out);
-            }
-            wipe(&mut state);
+        let grain = permutation.grain();
+        parallel::chunks(out, grain * F::LIMBS, &|chunk, out| {
+            let rows = x[chunk * grain * limbs..].chunks_exact(limbs);
+            let each = limbs + F::LIMBS;
+            let mut states = Wiped::from(vec![0u32; out.len() / F::LIMBS * each]);
+            states.chunks_exact_mut(each).zip(rows).for_each(|(state, row)| state[F::LIMBS..].copy_from_slice(row));
+            permutation.permute_all(&mut states);
+            let states = states.chunks_exact(each);
+            out.chunks_exact_mut(F::LIMBS).zip(states).for_each(|(out, state)| out.copy_from_slice(&state[..F::LIMBS]));
         });
     };
     let spec = KernelSpec::new("poseidon_hash", shape.variant::<F>(), bindings, body, |_| String::new());
@@ -129,19 +128,61 @@ pub(super) fn hash<F: DevicePrimeField>(shape: Shape) -> KernelSpec {
 }
 
 /// The permutation on the host, by the same constants.
-struct Permutation<F> {
-    alpha: u64,
+struct Permutation<'a, F> {
+    alpha: u32,
     half: usize,
     partial: usize,
     width: usize,
     constants: Vec<F>,
+    /// The constants in device form.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "there are no lanes"))]
+    words: &'a [u32],
+    lanes: Option<Montgomery52>,
 }
 
-impl<F: DevicePrimeField> Permutation<F> {
-    fn new(shape: Shape, params: &Params, constants: &[u32]) -> Self {
-        let constants = constants.chunks_exact(F::LIMBS).map(F::load).collect();
+impl<'a, F: DevicePrimeField> Permutation<'a, F> {
+    fn new(shape: Shape, params: &Params, words: &'a [u32]) -> Self {
+        let constants = words.chunks_exact(F::LIMBS).map(F::load).collect();
         let (half, partial) = (params.half as usize, params.partial as usize);
-        Self { alpha: shape.alpha.into(), half, partial, width: shape.width, constants }
+        let lanes = Montgomery52::of::<F>();
+        Self { alpha: shape.alpha, half, partial, width: shape.width, constants, words, lanes }
+    }
+
+    /// States that a CPU thread takes at a time.
+    fn grain(&self) -> usize {
+        if self.lanes.is_some() { LANES_GRAIN } else { GRAIN }
+    }
+
+    /// Permutes states in device form, in lanes as far as they come sixteen at a time.
+    fn permute_all(&self, states: &mut [u32]) {
+        let done = self.permute_in_lanes(states);
+        let mut state = vec![F::ZERO; self.width];
+        for words in states[done..].chunks_exact_mut(self.width * F::LIMBS) {
+            state.iter_mut().zip(words.chunks_exact(F::LIMBS)).for_each(|(x, limbs)| *x = F::load(limbs));
+            self.permute(&mut state);
+            state.iter().zip(words.chunks_exact_mut(F::LIMBS)).for_each(|(x, limbs)| x.store(limbs));
+        }
+        wipe(&mut state);
+    }
+
+    /// Returns the words of the first states, which are permuted.
+    #[cfg(target_arch = "x86_64")]
+    fn permute_in_lanes(&self, states: &mut [u32]) -> usize {
+        let step = STEP * self.width * F::LIMBS;
+        let done = states.len() / step * step;
+        let Some(lanes) = self.lanes.as_ref().filter(|_| done > 0) else { return 0 };
+        let mut one = vec![0; F::LIMBS];
+        F::ONE.store(&mut one);
+        let &Self { alpha, half, partial, width, words: constants, .. } = self;
+        let (rounds, states) = ([half, partial], &mut states[..done]);
+        let job = lanes::States { width, alpha, rounds, constants, one: &one, states };
+        lanes.run::<F, _>(job, lanes::States::run_usual);
+        done
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn permute_in_lanes(&self, _: &mut [u32]) -> usize {
+        0
     }
 
     fn power(&self, x: F) -> F {
