@@ -2,9 +2,9 @@
 
 #![cfg(feature = "all")]
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Error, Result, ensure};
+use anyhow::{Context, Error, Result, ensure};
 use ark_bls12_381::Bls12_381;
 use ark_bn254::Bn254;
 use ark_ec::VariableBaseMSM;
@@ -109,6 +109,23 @@ fn over<E: DevicePairing>(session: &mut Session, curve: &str, targets: &[&Target
                 prover.verifier().verify(&proof, witness.public(key.public_inputs())?)?;
                 let timing = budget.time(|| Ok(prover.prove(&witness).map(drop)?))?;
                 Ok((timing, Some(launches), "the first proof verified".into()))
+            });
+        }
+        if device.info().id.kind != Kind::Cpu {
+            session.measure(case("prove/tables/pinned", id.clone(), None, 1), |budget| {
+                let (key, witness) = key()?;
+                let prover = Prover::with_config(device, &key, plain.tables(TABLES))?;
+                let mut pinned = Some(prover.pin(&witness, prover.pinned_memory()?)?);
+                let mut prove = || -> Result<Duration> {
+                    let given = pinned.take().context("the witness of the run before")?;
+                    let start = Instant::now();
+                    let (proof, memory) = prover.prove_pinned(given)?;
+                    let time = start.elapsed();
+                    prover.verifier().verify(&proof, witness.public(key.public_inputs())?)?;
+                    pinned = Some(prover.pin(&witness, memory)?);
+                    Ok(time)
+                };
+                Ok((budget.time_parts(&mut prove)?, None, "all proofs verified".into()))
             });
         }
         session.measure(case("prove/staged/device", id.clone(), None, 1), |budget| {

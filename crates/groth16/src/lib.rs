@@ -27,7 +27,7 @@ pub use curve::{CircomCurve, Curve, DevicePairing};
 pub use error::{Error, JsonProblem, Place, PointError, Problem, Result};
 pub use key::{Key, Quotient};
 pub use matrix::{Entry, Matrix, Rows};
-pub use prover::{Profiled, Proofs, Prover, ProverConfig, Stage};
+pub use prover::{PinnedWitness, Profiled, Proofs, Prover, ProverConfig, Stage};
 pub use r1cs::R1cs;
 pub use verifier::{Claim, Verifier};
 pub use witness::Witness;

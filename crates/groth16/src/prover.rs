@@ -1,5 +1,6 @@
 //! The prover on a device.
 
+mod pinned;
 mod proofs;
 
 use std::{
@@ -29,7 +30,7 @@ use crate::{
     witness::Witness,
 };
 
-pub use self::proofs::Proofs;
+pub use self::{pinned::PinnedWitness, proofs::Proofs};
 
 /// The choices that a prover is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -310,21 +311,29 @@ impl<E: DevicePairing> Prover<E> {
         blinding: Blinding<E::ScalarField>,
         mark: &mut dyn FnMut(Stage) -> Result<()>,
     ) -> Result<UnderWay<E>> {
-        let parts = &*self.parts;
-        let (expected, actual) = (parts.variables, witness.values().len());
-        if expected != actual {
-            return Err(Error::WitnessLength { expected, actual });
-        }
-        let w = self.queue.upload_with::<Mont<E::ScalarField>>(witness.values(), Secrecy::Secret)?;
+        self.expect_variables(witness.values().len())?;
+        let w = self.queue.upload_with(witness.values(), Secrecy::Secret)?;
         mark(Stage::Upload)?;
-        let h = self.quotient(&w, mark)?;
+        self.start_on_device(witness.public(self.public_inputs())?.to_vec(), &w, blinding, mark)
+    }
+
+    /// The same of a witness on the device, by its public inputs and all values.
+    fn start_on_device(
+        &self,
+        public: Vec<E::ScalarField>,
+        w: &Buffer<Mont<E::ScalarField>>,
+        blinding: Blinding<E::ScalarField>,
+        mark: &mut dyn FnMut(Stage) -> Result<()>,
+    ) -> Result<UnderWay<E>> {
+        let parts = &*self.parts;
+        let h = self.quotient(w, mark)?;
         mark(Stage::Transforms)?;
-        let all = parts.a_query.digits(&w)?;
+        let all = parts.a_query.digits(w)?;
         let gathered = match &parts.in_b {
             None => None,
             Some(list) => {
                 let mut some = self.device().alloc_with(list.len(), Secrecy::Secret)?;
-                parts.vector.on(&self.queue).gather(&w, list, &mut some)?;
+                parts.vector.on(&self.queue).gather(w, list, &mut some)?;
                 Some(parts.b_g1_query.digits(&some)?)
             }
         };
@@ -340,7 +349,12 @@ impl<E: DevicePairing> Prover<E> {
         mark(Stage::SumL)?;
         let h = parts.h_query.start(&parts.h_query.digits(h.view(..parts.h_query.len())?)?)?;
         mark(Stage::SumH)?;
-        Ok(UnderWay { public: witness.public(parts.public_inputs)?.to_vec(), blinding, b_g2, b_g1, a, l, h })
+        Ok(UnderWay { public, blinding, b_g2, b_g1, a, l, h })
+    }
+
+    fn expect_variables(&self, actual: usize) -> Result<()> {
+        let expected = self.parts.variables;
+        if expected == actual { Ok(()) } else { Err(Error::WitnessLength { expected, actual }) }
     }
 
     /// The scalars of the query H, and perhaps more.

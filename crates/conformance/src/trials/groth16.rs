@@ -6,7 +6,7 @@ use ark_bls12_381::Bls12_381;
 use ark_bn254::Bn254;
 use ark_ff::UniformRand;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
-use evariste::backend::Device;
+use evariste::backend::{self, Device, Secrecy, Transfer};
 use evariste::groth16::{
     Check, CircomCurve, Error, Key, Prover, ProverConfig, R1cs, Stage, Verifier, Witness, reference,
 };
@@ -139,6 +139,12 @@ fn many(device: &Device) -> Outcome {
         let claims: Vec<_> = proofs.into_iter().map(|proof| (proof, public.clone())).collect();
         prover.verifier().verify_batch(&claims)?;
     }
+    let mut memory = prover.pinned_memory()?;
+    for _ in 0..3 {
+        let (proof, given) = prover.prove_pinned(prover.pin(&witness, memory)?)?;
+        prover.verifier().verify(&proof, &public)?;
+        memory = given;
+    }
     let (proof, stages) = prover.prove_profiled(&witness)?;
     prover.verifier().verify(&proof, &public)?;
     expect_equal(
@@ -171,6 +177,26 @@ fn misuse(device: &Device) -> Outcome {
         let values = witness.values().iter().copied().cycle().take(len).collect();
         let error = expect_error("a witness of another length", prover.prove(&Witness::new(values)?))?;
         expect_equal("the error", &error, &Error::WitnessLength { expected, actual: len })?;
+        let values = witness.values().iter().copied().cycle().take(len).collect();
+        let error = expect_error("its pinned memory", prover.pin(&Witness::new(values)?, prover.pinned_memory()?))?;
+        expect_equal("the error", &error, &Error::WitnessLength { expected, actual: len })?;
+    }
+    let (other, others) = (BN254[0].key::<Bn254>()?, BN254[0].witness::<Bn254>()?);
+    let other = Prover::new(device, &other)?;
+    let refused = prover.prove_pinned(other.pin(&others, other.pinned_memory()?)?).map(drop);
+    let error = expect_error("a witness that another prover has pinned", refused)?;
+    expect_equal("the error", &error, &Error::WitnessLength { expected, actual: other.variables() })?;
+    let bytes = other.pin(&others, other.pinned_memory()?)?.into_memory().len();
+    expect_equal("bytes of memory that comes back", &bytes, &other.pinned_memory()?.len())?;
+    let bytes = prover.pinned_memory()?.len();
+    for (bytes, secrecy) in [(bytes - 4, Secrecy::Secret), (0, Secrecy::Secret), (bytes, Secrecy::Public)] {
+        let memory = device.host_buffer(bytes, Transfer::Upload, secrecy)?;
+        let error = expect_error("memory that does not suit", prover.pin(&witness, memory))?;
+        let suits = match secrecy {
+            Secrecy::Secret => matches!(error, Error::Device(backend::Error::Length { .. })),
+            Secrecy::Public => matches!(error, Error::Device(backend::Error::SecretInput { .. })),
+        };
+        expect(&format!("{error}"), suits)?;
     }
     let mut values = witness.values().to_vec();
     if let Some(last) = values.last_mut() {
@@ -181,6 +207,9 @@ fn misuse(device: &Device) -> Outcome {
     let unsatisfied = expect_error("the constraints", constraints.check(&wrong))?;
     expect(&format!("{unsatisfied}"), matches!(unsatisfied, Error::Unsatisfied { .. }))?;
     expect_equal("the error", &expect_error("a wrong witness", prover.prove(&wrong))?, &Error::Rejected)?;
+    let pinned = prover.pin(&wrong, prover.pinned_memory()?)?;
+    let refused = prover.prove_pinned(pinned).map(drop);
+    expect_equal("the error", &expect_error("a wrong pinned witness", refused)?, &Error::Rejected)?;
     let error = expect_error("a wrong witness among others", prover.prove_many([&witness, &wrong, &witness]))?;
     expect_equal("the error", &error, &Error::Rejected)?;
 
