@@ -189,6 +189,9 @@ fn misuse(device: &Device) -> Outcome {
     let bytes = other.pin(&others, other.pinned_memory()?)?.into_memory().len();
     expect_equal("bytes of memory that comes back", &bytes, &other.pinned_memory()?.len())?;
     let bytes = prover.pinned_memory()?.len();
+    let unaligned = device.host_buffer(bytes + 4, Transfer::Upload, Secrecy::Secret)?.split_off(4);
+    let error = expect_error("a part of memory", prover.pin(&witness, unaligned))?;
+    expect(&format!("{error}"), matches!(error, Error::Device(backend::Error::Unaligned { .. })))?;
     for (bytes, secrecy) in [(bytes - 4, Secrecy::Secret), (0, Secrecy::Secret), (bytes, Secrecy::Public)] {
         let memory = device.host_buffer(bytes, Transfer::Upload, secrecy)?;
         let error = expect_error("memory that does not suit", prover.pin(&witness, memory))?;

@@ -16,11 +16,15 @@ use crate::{
 
 const MEMORY: &str = "the pinned memory of a witness, in bytes";
 
+/// Of elements in memory.
+const ALIGNMENT: usize = 16;
+
 /// Elements that a thread copies at a time.
 const GRAIN: usize = 1 << 12;
 
-/// A witness in pinned memory in the device's form: [`Prover::pin`]. It is for provers of one device with as many variables and
-/// public inputs. Its memory is zeroed when it is dropped.
+/// A witness in pinned memory in the device's form: [`Prover::pin`]. It is for provers of one device with as many variables
+/// and public inputs. Its memory is zeroed when it is dropped, as is that which comes back from it or from a proof. Until then
+/// that may still hold the witness.
 pub struct PinnedWitness<F: PrimeField> {
     values: HostBuffer,
     public: Vec<F>,
@@ -28,7 +32,7 @@ pub struct PinnedWitness<F: PrimeField> {
 
 impl<F: PrimeField> PinnedWitness<F> {
     /// Gives the memory back, for another witness.
-    #[must_use = "dropping it gives the memory back to the system"]
+    #[must_use = "dropping it gives the memory back to the device"]
     pub fn into_memory(self) -> HostBuffer {
         self.values
     }
@@ -49,12 +53,13 @@ impl<E: DevicePairing> Prover<E> {
     }
 
     /// Copies a witness to pinned memory in the device's form, on all cores. The device fetches it from there at the speed
-    /// of the link: [`Prover::prove_pinned`].
+    /// of the link: [`Prover::prove_pinned`]. Altogether that takes as long as [`Prover::prove`]: it pays where another
+    /// proof is under way meanwhile.
     ///
     /// # Errors
     /// - [`Error::WitnessLength`] if the witness has another number of variables.
-    /// - [`Error::Device`] if `memory` is another device's, has another length than that of [`Prover::pinned_memory`], or
-    ///   is not secret.
+    /// - [`Error::Device`] if `memory` is another device's, has another length than that of [`Prover::pinned_memory`], is
+    ///   not secret, or is a part of other memory that does not start at a multiple of 16 bytes.
     ///
     /// `memory` is dropped then.
     pub fn pin(
@@ -74,6 +79,11 @@ impl<E: DevicePairing> Prover<E> {
             return Err(DeviceError::Length { what: MEMORY, expected, actual }.into());
         }
         memory.expect_secrecy("the pinned memory of a witness", Secrecy::Secret)?;
+        let offset = (memory.as_ptr() as usize % ALIGNMENT) as u64;
+        if offset != 0 {
+            let (what, expected, count) = ("pinned memory of a witness", ALIGNMENT as u64, actual);
+            return Err(DeviceError::Unaligned { what, expected, offset, count }.into());
+        }
         let bytes = Mont::<E::ScalarField>::BYTES;
         parallel::chunks(&mut memory, GRAIN * bytes, &|i, encoded| {
             Mont::<E::ScalarField>::encode(&values[i * GRAIN..][..encoded.len() / bytes], encoded);

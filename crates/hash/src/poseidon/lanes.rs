@@ -5,6 +5,41 @@ use std::{arch::x86_64::__m512i, array::from_fn};
 use evariste_backend::author::Wiped;
 use evariste_field::ifma::{COLUMNS, Eight, Job, Lanes, Montgomery52, STEP};
 
+use super::parameters::MAX_WIDTH;
+
+/// What makes a kernel's constants of their device form: limbs of 52 bits, times R.
+pub(super) struct Constants<'a>(pub(super) &'a [u32]);
+
+impl Constants<'_> {
+    pub(super) fn run_usual(self, field: &Montgomery52) -> Vec<u64> {
+        field.run_usual(self)
+    }
+}
+
+impl Job for Constants<'_> {
+    type Output = Vec<u64>;
+
+    unsafe fn run<const LIMBS: usize, const L: usize>(self, field: &Montgomery52) -> Vec<u64> {
+        // SAFETY: as the caller vouches.
+        unsafe { constants::<LIMBS, L>(field, self.0) }
+    }
+}
+
+/// # Safety
+/// As for [`Job::run`].
+#[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
+unsafe fn constants<const LIMBS: usize, const L: usize>(field: &Montgomery52, words: &[u32]) -> Vec<u64> {
+    let lanes = Lanes::<LIMBS, L>::new(field);
+    let mut all = Vec::with_capacity(words.len() / LIMBS * L);
+    for element in words.chunks_exact(LIMBS) {
+        // SAFETY: an element, for all lanes.
+        let x = lanes.constants(&unsafe { lanes.load(&[element.as_ptr().cast_mut(); 8]) });
+        // SAFETY: both have the bits of eight integers.
+        all.extend(x.map(|limb| unsafe { std::mem::transmute::<__m512i, [u64; 8]>(limb) }[0]));
+    }
+    all
+}
+
 /// What permutes states of `width` elements one after the other, a multiple of [`STEP`] of them.
 pub(super) struct States<'a> {
     pub(super) width: usize,
@@ -12,8 +47,9 @@ pub(super) struct States<'a> {
     pub(super) alpha: u32,
     /// Full rounds at each end, and partial ones.
     pub(super) rounds: [usize; 2],
-    /// The kernel's constants in device form, and 1.
-    pub(super) constants: &'a [u32],
+    /// What [`Constants`] makes.
+    pub(super) constants: &'a [u64],
+    /// 1 in device form.
     pub(super) one: &'a [u32],
     pub(super) states: &'a mut [u32],
 }
@@ -36,15 +72,16 @@ impl Job for States<'_> {
     }
 }
 
-/// The permutation by constants times R. Elements of a state are normalised and below 5p between rounds, so that an
-/// S-box, which takes them with a constant, gives less than 2p: a product is below p + a·b / R, and R is 16p at least.
+/// The permutation by constants times R. Elements of a state are normalised and below 3.6p between rounds, so that an
+/// S-box, which takes them with a constant, gives less than 1.7p: a product is below p + a·b / R, and R is 16p at least.
 struct Permutation<'a, const LIMBS: usize, const L: usize> {
     lanes: Lanes<LIMBS, L>,
     alpha: u32,
     half: usize,
     partial: usize,
     width: usize,
-    constants: &'a [[u64; L]],
+    /// `L` limbs each.
+    constants: &'a [u64],
 }
 
 impl<const LIMBS: usize, const L: usize> Permutation<'_, LIMBS, L> {
@@ -63,7 +100,14 @@ impl<const LIMBS: usize, const L: usize> Permutation<'_, LIMBS, L> {
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     fn constant(&self, at: usize) -> Both<L> {
-        [self.lanes.all(&self.constants[at]); 2]
+        [self.element(at); 2]
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
+    fn element(&self, at: usize) -> Eight<L> {
+        let limbs = &self.constants[at * L..][..L];
+        self.lanes.all(&from_fn(|limb| limbs[limb]))
     }
 
     /// (x + c)^alpha.
@@ -78,13 +122,15 @@ impl<const LIMBS: usize, const L: usize> Permutation<'_, LIMBS, L> {
         }
     }
 
-    /// The sum of a state's elements times a row of constants: of 17 elements below 3.2p, below 4.4p.
+    /// The sum of a state's elements times a row of constants: of [`MAX_WIDTH`] elements, of which one is below 1.7p and
+    /// the others, at most, below 1.3p between partial rounds and below 3.6p before the first, below 3.6p if all come of
+    /// S-boxes, and below 4.4p in the first partial round.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     fn row(&self, state: &[Both<L>], at: usize) -> Both<L> {
         let mut columns = [[self.lanes.all(&[0; L])[0]; COLUMNS]; 2];
-        for (x, constant) in state.iter().zip(&self.constants[at..]) {
-            let constant = self.lanes.all(constant);
+        for (i, x) in state.iter().enumerate() {
+            let constant = self.element(at + i);
             for (columns, x) in columns.iter_mut().zip(x) {
                 self.lanes.accumulate(columns, x, &constant);
             }
@@ -118,7 +164,7 @@ impl<const LIMBS: usize, const L: usize> Permutation<'_, LIMBS, L> {
                     let sum = self.row(state, at + 1);
                     for (i, y) in state.iter_mut().enumerate().skip(1) {
                         let more = self.sum(y, &self.product(&x, &self.constant(at + width + i)));
-                        // Below 4.4p and 1.2p, or below 2p and that.
+                        // Below 3.6p and 1.2p, or below 2p and that.
                         *y = from_fn(|i| self.lanes.reduce(&more[i]));
                     }
                     state[0] = sum;
@@ -138,19 +184,13 @@ impl<const LIMBS: usize, const L: usize> Permutation<'_, LIMBS, L> {
 unsafe fn run<const LIMBS: usize, const L: usize>(field: &Montgomery52, job: States<'_>) {
     let States { width, alpha, rounds: [half, partial], constants, one, states } = job;
     assert!(one.len() == LIMBS && states.len() % (STEP * width * LIMBS) == 0);
-    assert!(constants.len() >= (2 * half * width + 2 * width * width + 2 * width * partial) * LIMBS);
+    // With longer states, elements could exceed R.
+    assert!(width <= MAX_WIDTH);
     let lanes = Lanes::<LIMBS, L>::new(field);
-    // SAFETY: an element, for all lanes.
-    let load = |element: &[u32]| unsafe { lanes.load(&[element.as_ptr().cast_mut(); 8]) };
-    let first = |x: &Eight<L>| -> [u64; L] {
-        // SAFETY: both have the bits of eight integers.
-        from_fn(|limb| unsafe { std::mem::transmute::<__m512i, [u64; 8]>(x[limb]) }[0])
-    };
-    let constants: Vec<[u64; L]> =
-        constants.chunks_exact(LIMBS).map(|element| first(&lanes.constants(&load(element)))).collect();
     // By which what is times R becomes what is in memory.
-    let memory = [load(one); 2];
-    let permutation = Permutation { lanes, alpha, half, partial, width, constants: &constants };
+    // SAFETY: an element, for all lanes.
+    let memory = [unsafe { lanes.load(&[one.as_ptr().cast_mut(); 8]) }; 2];
+    let permutation = Permutation { lanes, alpha, half, partial, width, constants };
     let zero = [lanes.all(&[0; L]); 2];
     let [mut state, mut sums] = [(); 2].map(|()| Wiped::from(vec![zero; width]));
     for states in states.chunks_exact_mut(STEP * width * LIMBS) {

@@ -25,7 +25,7 @@ pub struct PoseidonParameters<F> {
 }
 
 /// Elements of a state, at most.
-const MAX_WIDTH: usize = 17;
+pub(super) const MAX_WIDTH: usize = 17;
 
 /// The exponents of S-boxes.
 const ALPHAS: [u32; 3] = [3, 5, 7];

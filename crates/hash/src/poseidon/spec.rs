@@ -5,10 +5,9 @@ use evariste_backend::{
     parallel, params,
 };
 #[cfg(target_arch = "x86_64")]
-use evariste_field::ifma::STEP;
+use evariste_field::ifma::{Montgomery52, STEP};
 use evariste_field::{
     DevicePrimeField,
-    ifma::Montgomery52,
     source::{self, binding_type, iterations},
 };
 
@@ -18,9 +17,12 @@ use super::lanes;
 /// Threads of a workgroup.
 pub(super) const THREADS: u32 = 128;
 
-/// States that a CPU thread takes at a time: one by one, or in lanes, for which it converts the constants each time.
+/// States that a CPU thread takes at a time: those of a step in lanes.
 const GRAIN: usize = 16;
-const LANES_GRAIN: usize = 128;
+
+/// States from which on a step in lanes takes less time than one by one.
+#[cfg(target_arch = "x86_64")]
+const FEW_STATES: usize = 4;
 
 params! {
     /// What both kernels take.
@@ -88,7 +90,7 @@ pub(super) fn permute<F: DevicePrimeField>(shape: Shape) -> KernelSpec {
         let permutation = Permutation::<F>::new(shape, params, constants.read());
         let limbs = shape.width * F::LIMBS;
         let states = &mut states.write()[..params.len as usize * limbs];
-        parallel::chunks(states, permutation.grain() * limbs, &|_, states| permutation.permute_all(states));
+        parallel::chunks(states, GRAIN * limbs, &|_, states| permutation.permute_all(states));
     };
     let spec = KernelSpec::new("poseidon_permute", shape.variant::<F>(), bindings, body, |_| String::new());
     let load = list(shape.width, &|k| format!("states_load(at + {k}u)"));
@@ -109,9 +111,8 @@ pub(super) fn hash<F: DevicePrimeField>(shape: Shape) -> KernelSpec {
         let permutation = Permutation::<F>::new(shape, params, constants.read());
         let (x, limbs) = (x.read::<u32>(), (shape.width - 1) * F::LIMBS);
         let out = &mut out.write()[..params.len as usize * F::LIMBS];
-        let grain = permutation.grain();
-        parallel::chunks(out, grain * F::LIMBS, &|chunk, out| {
-            let rows = x[chunk * grain * limbs..].chunks_exact(limbs);
+        parallel::chunks(out, GRAIN * F::LIMBS, &|chunk, out| {
+            let rows = x[chunk * GRAIN * limbs..].chunks_exact(limbs);
             let each = limbs + F::LIMBS;
             let mut states = Wiped::from(vec![0u32; out.len() / F::LIMBS * each]);
             states.chunks_exact_mut(each).zip(rows).for_each(|(state, row)| state[F::LIMBS..].copy_from_slice(row));
@@ -128,36 +129,43 @@ pub(super) fn hash<F: DevicePrimeField>(shape: Shape) -> KernelSpec {
 }
 
 /// The permutation on the host, by the same constants.
-struct Permutation<'a, F> {
+struct Permutation<F> {
     alpha: u32,
     half: usize,
     partial: usize,
     width: usize,
     constants: Vec<F>,
-    /// The constants in device form.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "there are no lanes"))]
-    words: &'a [u32],
-    lanes: Option<Montgomery52>,
+    /// The field in lanes, and the constants there.
+    #[cfg(target_arch = "x86_64")]
+    lanes: Option<(Montgomery52, Vec<u64>)>,
 }
 
-impl<'a, F: DevicePrimeField> Permutation<'a, F> {
-    fn new(shape: Shape, params: &Params, words: &'a [u32]) -> Self {
-        let constants = words.chunks_exact(F::LIMBS).map(F::load).collect();
-        let (half, partial) = (params.half as usize, params.partial as usize);
-        let lanes = Montgomery52::of::<F>();
-        Self { alpha: shape.alpha, half, partial, width: shape.width, constants, words, lanes }
+impl<F: DevicePrimeField> Permutation<F> {
+    fn new(shape: Shape, params: &Params, words: &[u32]) -> Self {
+        Self {
+            alpha: shape.alpha,
+            half: params.half as usize,
+            partial: params.partial as usize,
+            width: shape.width,
+            constants: words.chunks_exact(F::LIMBS).map(F::load).collect(),
+            #[cfg(target_arch = "x86_64")]
+            lanes: Montgomery52::of::<F>().filter(|_| params.len as usize >= FEW_STATES).map(|field| {
+                let constants = field.run::<F, _>(lanes::Constants(words), lanes::Constants::run_usual);
+                (field, constants)
+            }),
+        }
     }
 
-    /// States that a CPU thread takes at a time.
-    fn grain(&self) -> usize {
-        if self.lanes.is_some() { LANES_GRAIN } else { GRAIN }
-    }
-
-    /// Permutes states in device form, in lanes as far as they come sixteen at a time.
+    /// Permutes states in device form.
     fn permute_all(&self, states: &mut [u32]) {
-        let done = self.permute_in_lanes(states);
+        #[cfg(target_arch = "x86_64")]
+        if states.len() >= FEW_STATES * self.width * F::LIMBS
+            && let Some((field, constants)) = &self.lanes
+        {
+            return self.permute_in_lanes(field, constants, states);
+        }
         let mut state = vec![F::ZERO; self.width];
-        for words in states[done..].chunks_exact_mut(self.width * F::LIMBS) {
+        for words in states.chunks_exact_mut(self.width * F::LIMBS) {
             state.iter_mut().zip(words.chunks_exact(F::LIMBS)).for_each(|(x, limbs)| *x = F::load(limbs));
             self.permute(&mut state);
             state.iter().zip(words.chunks_exact_mut(F::LIMBS)).for_each(|(x, limbs)| x.store(limbs));
@@ -165,24 +173,24 @@ impl<'a, F: DevicePrimeField> Permutation<'a, F> {
         wipe(&mut state);
     }
 
-    /// Returns the words of the first states, which are permuted.
     #[cfg(target_arch = "x86_64")]
-    fn permute_in_lanes(&self, states: &mut [u32]) -> usize {
-        let step = STEP * self.width * F::LIMBS;
-        let done = states.len() / step * step;
-        let Some(lanes) = self.lanes.as_ref().filter(|_| done > 0) else { return 0 };
+    fn permute_in_lanes(&self, field: &Montgomery52, constants: &[u64], states: &mut [u32]) {
         let mut one = vec![0; F::LIMBS];
         F::ONE.store(&mut one);
-        let &Self { alpha, half, partial, width, words: constants, .. } = self;
-        let (rounds, states) = ([half, partial], &mut states[..done]);
-        let job = lanes::States { width, alpha, rounds, constants, one: &one, states };
-        lanes.run::<F, _>(job, lanes::States::run_usual);
-        done
-    }
-
-    #[cfg(not(target_arch = "x86_64"))]
-    fn permute_in_lanes(&self, _: &mut [u32]) -> usize {
-        0
+        let &Self { alpha, half, partial, width, .. } = self;
+        let run = |states: &mut [u32]| {
+            let job = lanes::States { width, alpha, rounds: [half, partial], constants, one: &one, states };
+            field.run::<F, _>(job, lanes::States::run_usual);
+        };
+        let step = STEP * width * F::LIMBS;
+        let (whole, rest) = states.split_at_mut(states.len() / step * step);
+        run(whole);
+        if !rest.is_empty() {
+            let mut padded = Wiped::from(vec![0; step]);
+            padded[..rest.len()].copy_from_slice(rest);
+            run(&mut padded);
+            rest.copy_from_slice(&padded[..rest.len()]);
+        }
     }
 
     fn power(&self, x: F) -> F {

@@ -77,6 +77,20 @@ const CIRCOMLIB: [(&str, &str); 16] = [
     ),
 ];
 
+/// The largest prime below 2^64, where cubes are a permutation.
+#[derive(ark_ff::MontConfig)]
+#[modulus = "18446744073709551557"]
+#[generator = "2"]
+struct WordConfig;
+type Word = ark_ff::Fp64<ark_ff::MontBackend<WordConfig, 1>>;
+
+/// The base field of secp256k1.
+#[derive(ark_ff::MontConfig)]
+#[modulus = "115792089237316195423570985008687907853269984665640564039457584007908834671663"]
+#[generator = "3"]
+struct Secp256k1Config;
+type Secp256k1 = ark_ff::Fp256<ark_ff::MontBackend<Secp256k1Config, 4>>;
+
 fn element<F: PrimeField>(text: &str) -> F {
     text.parse().ok().expect("an integer")
 }
@@ -137,16 +151,19 @@ fn constants_are_arkworks() {
 #[test]
 fn permutations_hashes_and_trees_are_those_of_the_definition() {
     fn check<F: DevicePrimeField>(parameters: PoseidonParameters<F>) {
-        let (width, count) = (parameters.width(), 131);
+        check_on(&devices(), &parameters, 131);
+    }
+    fn check_on<F: DevicePrimeField>(devices: &[Device], parameters: &PoseidonParameters<F>, count: usize) {
+        let width = parameters.width();
         let states = random::<F>(count * width);
         let mut expected = states.clone();
-        expected.chunks_exact_mut(width).for_each(|state| reference::poseidon(&parameters, state));
+        expected.chunks_exact_mut(width).for_each(|state| reference::poseidon(parameters, state));
         let rows = &states[..count * (width - 1)];
         let hashes: Vec<F> =
-            rows.chunks_exact(width - 1).map(|row| reference::poseidon_hash(&parameters, row)).collect();
-        for device in devices() {
+            rows.chunks_exact(width - 1).map(|row| reference::poseidon_hash(parameters, row)).collect();
+        for device in devices {
             let name = device.info().name.clone();
-            let poseidon = Poseidon::new(&device, parameters.clone()).unwrap();
+            let poseidon = Poseidon::new(device, parameters.clone()).unwrap();
             let mut buffer = device.upload::<Mont<F>>(&states).unwrap();
             let mut out = device.upload::<Mont<F>>(&vec![F::ONE; count]).unwrap();
             poseidon.hash_rows(buffer.view(..rows.len()).unwrap(), &mut out).unwrap();
@@ -168,6 +185,23 @@ fn permutations_hashes_and_trees_are_those_of_the_definition() {
         PoseidonParameters::new(2, 7, [2, 3], random::<BabyBear>(10), [3, 5, 2, 7].map(BabyBear::from).to_vec())
             .unwrap(),
     );
+
+    // What processors do in lanes: long states, other exponents and lengths of fields, one partial round, and a modulus just
+    // below 2^256, with which elements come closest to what lanes hold.
+    fn in_lanes<F: DevicePrimeField>(width: usize, alpha: u32, rounds: [usize; 2]) {
+        let constants = random::<F>(width * (rounds[0] + rounds[1]));
+        let all = |x: F| constants.iter().map(|_| x).collect::<Vec<_>>();
+        for constants in [constants.clone(), all(-F::ONE)] {
+            let parameters = PoseidonParameters::new(width, alpha, rounds, constants, random(width * width)).unwrap();
+            for count in [1, 3, 4, 16, 17, 31] {
+                check_on(&[Device::cpu()], &parameters, count);
+            }
+        }
+    }
+    in_lanes::<Goldilocks>(12, 7, [4, 3]);
+    in_lanes::<Word>(3, 3, [2, 1]);
+    in_lanes::<Secp256k1>(17, 5, [2, 4]);
+    in_lanes::<ark_bls12_381::Fq>(4, 5, [2, 2]);
 
     let parameters = PoseidonParameters::<Bls>::generate(4, [2, 1]).unwrap();
     let leaves = random::<Bls>(27);
