@@ -122,9 +122,8 @@ impl<const LIMBS: usize, const L: usize> Permutation<'_, LIMBS, L> {
         }
     }
 
-    /// The sum of a state's elements times a row of constants: of [`MAX_WIDTH`] elements, of which one is below 1.7p and
-    /// the others, at most, below 1.3p between partial rounds and below 3.6p before the first, below 3.6p if all come of
-    /// S-boxes, and below 4.4p in the first partial round.
+    /// The sum of a state's elements times a row of constants. Of up to [`MAX_WIDTH`] elements that come of S-boxes it is
+    /// below 2.7p, and of such and one S-box, in the first partial round, below 3.6p.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
     fn row(&self, state: &[Both<L>], at: usize) -> Both<L> {
