@@ -144,8 +144,58 @@ pub trait WordField: Copy + fmt::Debug + Send + Sync {
         self.sub(u, v)
     }
 
+    /// (a + b)^`alpha` in place of each a, for an exponent of 3, 5 or 7. A few at a time keep a processor busy, which
+    /// waits for one product after the other of one alone.
+    #[inline(always)]
+    fn powers_of_sums<const N: usize>(self, a: &mut [Self::Lanes; N], b: [Self::Lanes; N], alpha: u32) {
+        for (a, b) in a.iter_mut().zip(b) {
+            let x = self.add(*a, b);
+            let square = self.mul(x, x);
+            *a = match alpha {
+                3 => self.mul(square, x),
+                5 => self.mul(self.mul(square, square), x),
+                _ => self.mul(self.mul(square, square), self.mul(square, x)),
+            };
+        }
+    }
+
+    /// Whether powers of 1/2 are cheaper factors than others.
+    const HALVES: bool = false;
+
+    /// What [`WordField::add_multiple`] takes for a factor.
+    #[inline(always)]
+    fn multiple(self, factor: Self::Word) -> Multiple<Self::Word> {
+        Multiple::Any(self.shoup(factor))
+    }
+
+    /// a + x · w, for a factor w that many elements are multiplied by.
+    #[inline(always)]
+    fn add_multiple(self, a: Self::Lanes, x: Self::Lanes, w: &Multiple<Self::Word>) -> Self::Lanes {
+        match w {
+            Multiple::Few { count, is_negative } => {
+                let twice = || self.add(x, x);
+                let multiple = match count {
+                    1 => x,
+                    2 => twice(),
+                    3 => self.add(twice(), x),
+                    _ => self.add(twice(), twice()),
+                };
+                if *is_negative { self.sub(a, multiple) } else { self.add(a, multiple) }
+            }
+            Multiple::Halved(halving) => self.add_halved(a, x, halving),
+            Multiple::Any(factor) => self.add(a, self.mul_factor(x, factor)),
+        }
+    }
+
+    /// a ± x / 2^k, with [`WordField::HALVES`].
+    #[inline(always)]
+    fn add_halved(self, a: Self::Lanes, _x: Self::Lanes, _halving: &Halving) -> Self::Lanes {
+        debug_assert!(false, "no factor is such a one");
+        a
+    }
+
     /// Exchanges the lanes of `a` whose numbers have bit `BIT` with those of `b` that lack it. Such steps make up a
-    /// transposition.
+    /// transposition: [`transpose`].
     fn exchange<const BIT: usize>(self, a: Self::Lanes, b: Self::Lanes) -> [Self::Lanes; 2];
 
     /// Does a part of a job. In programs with debug assertions it is a function of its own, compiled for the same
@@ -166,6 +216,53 @@ pub trait WordPart {
 pub struct Shoup<W> {
     factor: W,
     more: W,
+}
+
+/// A factor for many elements, whose products are added to others.
+#[derive(Clone, Copy, Debug)]
+pub enum Multiple<W> {
+    /// ±1, ±2, ±3 or ±4.
+    Few {
+        /// Without its sign.
+        count: u8,
+        /// Whether it is below 0.
+        is_negative: bool,
+    },
+    /// ±2^−k.
+    Halved(Halving),
+    /// Any other.
+    Any(Shoup<W>),
+}
+
+/// ±2^−k, for a prime p = c · 2^a + 1 below 2^31 and k ≤ a.
+///
+/// x / 2^k is (x + j · p) / 2^k for the j < 2^k that makes it whole, −x mod 2^k. That is x / 2^k rounded up, plus
+/// j · c · 2^(a − k). It is below p. The low bits of x + 2^k − 1 are the complement of those of j.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Halving {
+    /// k.
+    shift: u32,
+    /// 2^k − 1.
+    mask: u32,
+    /// c · 2^(a − k).
+    part: u32,
+    is_negative: bool,
+}
+
+/// Transposes a square of as many vectors as they have lanes.
+#[inline(always)]
+pub fn transpose<F: WordField>(field: F, x: &mut [F::Lanes; MAX_LANES]) {
+    macro_rules! exchange {
+        ($bit:literal: $($u:literal $v:literal),*) => { $(
+            if $v < F::LANES {
+                [x[$u], x[$v]] = field.exchange::<$bit>(x[$u], x[$v]);
+            }
+        )* };
+    }
+    exchange!(3: 0 8, 1 9, 2 10, 3 11, 4 12, 5 13, 6 14, 7 15);
+    exchange!(2: 0 4, 1 5, 2 6, 3 7, 8 12, 9 13, 10 14, 11 15);
+    exchange!(1: 0 2, 1 3, 4 6, 5 7, 8 10, 9 11, 12 14, 13 15);
+    exchange!(0: 0 1, 2 3, 4 5, 6 7, 8 9, 10 11, 12 13, 14 15);
 }
 
 /// A prime below 2^31.
@@ -208,6 +305,30 @@ impl Word31 {
     #[inline(always)]
     fn shoup(self, factor: u32) -> Shoup<u32> {
         Shoup { factor, more: factor.wrapping_mul(self.inverse) }
+    }
+
+    fn multiple(self, factor: u32) -> Multiple<u32> {
+        let p = u64::from(self.modulus);
+        let one = (1 << 32) % p;
+        // Whether the factor is this value or its negative, and which.
+        let sign = |value: u64| {
+            let factor = u64::from(factor);
+            if factor == value { Some(false) } else { (factor + value == p).then_some(true) }
+        };
+        for count in 1..=4 {
+            if let Some(is_negative) = sign(u64::from(count) * one % p) {
+                return Multiple::Few { count, is_negative };
+            }
+        }
+        let mut value = one;
+        for shift in 1..=(p - 1).trailing_zeros() {
+            value = if value % 2 == 0 { value / 2 } else { (value + p) / 2 };
+            if let Some(is_negative) = sign(value) {
+                let part = (self.modulus - 1) >> shift;
+                return Multiple::Halved(Halving { shift, mask: (1 << shift) - 1, part, is_negative });
+            }
+        }
+        Multiple::Any(self.shoup(factor))
     }
 
     /// The same as a product, for a factor b that is known, and any word a.
@@ -331,6 +452,8 @@ impl Words {
 
 #[cfg(test)]
 mod tests {
+    use std::iter;
+
     use super::*;
     use crate::small;
 
@@ -363,6 +486,14 @@ mod tests {
                         (field.mul_factor(field.add_unreduced(u, v), &field.shoup(y)), (a + b) * b),
                         (field.mul(field.add_unreduced(u, v), u), (a + b) * a),
                     ];
+                    for alpha in [3, 5, 7] {
+                        let mut powers = [u, v];
+                        field.powers_of_sums(&mut powers, [v, v], alpha);
+                        for (power, sum) in powers.into_iter().zip([a + b, b + b]) {
+                            let expected = sum.pow([alpha.into()]);
+                            assert!(words(field, power).iter().all(|word| element(*word) == expected), "{sum}^{alpha}");
+                        }
+                    }
                     let shifts = F::SHIFT_ROOT.map(|shift| {
                         let shift = element(shift);
                         assert!(shift.pow([8]) == -E::ONE);
@@ -381,6 +512,18 @@ mod tests {
                     for (lanes, expected) in results {
                         assert!(words(field, lanes).iter().all(|word| element(*word) == expected), "{a}, {b}");
                     }
+                }
+            }
+
+            // Multiples by every factor that is cheap, by its neighbours, and by the values.
+            let two = E::ONE + E::ONE;
+            let few = (0..6).map(|count| E::from(count as u64));
+            let halved = iter::successors(Some(E::ONE), |x| Some(*x / two)).take(33);
+            for w in few.chain(halved).flat_map(|w| [w, -w]).chain(self.values.iter().copied()) {
+                let multiple = field.multiple(word(w));
+                for &[a, x] in self.values.as_chunks::<2>().0 {
+                    let lanes = field.add_multiple(field.splat(word(a)), field.splat(word(x)), &multiple);
+                    assert!(words(field, lanes).iter().all(|word| element(*word) == a + x * w), "{a} + {x} · {w}");
                 }
             }
 
@@ -413,6 +556,32 @@ mod tests {
         }
     }
 
+    /// A square has its rows and columns exchanged, and what lies behind it stays.
+    struct Square;
+
+    impl WordJob for Square {
+        type Output = ();
+
+        fn run<F: WordField>(self, field: F) {
+            let value = |i: usize, k: usize| {
+                let mut word: F::Word = bytemuck::Zeroable::zeroed();
+                bytemuck::bytes_of_mut(&mut word)[..2].copy_from_slice(&[i as u8, k as u8]);
+                word
+            };
+            let mut square = std::array::from_fn(|i| {
+                let row: Vec<F::Word> = (0..F::LANES).map(|k| value(i, k)).collect();
+                // SAFETY: there is a value for each lane.
+                unsafe { field.load(row.as_ptr()) }
+            });
+            transpose(field, &mut square);
+            for (i, lanes) in square.into_iter().enumerate() {
+                let expected: Vec<F::Word> =
+                    (0..F::LANES).map(|k| if i < F::LANES { value(k, i) } else { value(i, k) }).collect();
+                assert_eq!(words(field, lanes), expected);
+            }
+        }
+    }
+
     fn words<F: WordField>(field: F, lanes: F::Lanes) -> Vec<F::Word> {
         let mut words = vec![bytemuck::Zeroable::zeroed(); F::LANES];
         // SAFETY: there is one for each lane.
@@ -435,7 +604,10 @@ mod tests {
         values.extend(stored.map(|word| E::load(&[word as u32, (word >> 32) as u32][..E::LIMBS])));
         let all = Words::each_of::<E>();
         assert_eq!(all.is_empty(), cpu_vectors().is_none());
-        all.into_iter().for_each(|words| words.run(Check { values: &values }));
+        for words in all {
+            words.run(Check { values: &values });
+            words.run(Square);
+        }
     }
 
     #[test]

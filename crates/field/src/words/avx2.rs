@@ -1,13 +1,16 @@
 //! Words in vectors of AVX2.
 
-use std::arch::x86_64::{
-    __m256i, _mm256_add_epi32, _mm256_blend_epi32, _mm256_loadu_si256, _mm256_min_epu32, _mm256_mul_epu32,
-    _mm256_mullo_epi32, _mm256_permute2x128_si256, _mm256_set1_epi32, _mm256_shuffle_epi32, _mm256_slli_epi64,
-    _mm256_srli_epi64, _mm256_storeu_si256, _mm256_sub_epi32, _mm256_sub_epi64, _mm256_unpackhi_epi64,
-    _mm256_unpacklo_epi64,
+use std::{
+    arch::x86_64::{
+        __m256i, _mm256_add_epi32, _mm256_andnot_si256, _mm256_blend_epi32, _mm256_loadu_si256, _mm256_min_epu32,
+        _mm256_mul_epi32, _mm256_mul_epu32, _mm256_mullo_epi32, _mm256_permute2x128_si256, _mm256_set1_epi32,
+        _mm256_shuffle_epi32, _mm256_slli_epi64, _mm256_srli_epi64, _mm256_srlv_epi32, _mm256_storeu_si256,
+        _mm256_sub_epi32, _mm256_sub_epi64, _mm256_unpackhi_epi64, _mm256_unpacklo_epi64,
+    },
+    array,
 };
 
-use super::{Shoup, Word31, WordField, WordJob, WordPart};
+use super::{Halving, Multiple, Shoup, Word31, WordField, WordJob, WordPart};
 
 compiled_for!("avx2");
 
@@ -34,8 +37,37 @@ impl Word31x8 {
             let quotients = _mm256_shuffle_epi32::<0b11_11_01_01>(quotients);
             let odd = _mm256_sub_epi64(products[1], _mm256_mul_epu32(quotients, p));
             let difference = _mm256_blend_epi32::<0b1010_1010>(_mm256_shuffle_epi32::<0b11_11_01_01>(even), odd);
-            _mm256_min_epu32(difference, _mm256_add_epi32(difference, p))
+            self.corrected(difference)
         }
+    }
+
+    /// x, between −p and p, or x + p, whichever is not below 0.
+    #[inline(always)]
+    fn corrected(self, x: __m256i) -> __m256i {
+        // SAFETY: as for `reduced`.
+        unsafe { _mm256_min_epu32(x, _mm256_add_epi32(x, self.splat(self.0.modulus))) }
+    }
+
+    /// The product between −p and p of such signed numbers, each of even and of odd lanes. The low halves of a · b and
+    /// of the multiple of p are equal.
+    #[inline(always)]
+    fn signed_product(self, a: [__m256i; 2], b: [__m256i; 2]) -> __m256i {
+        // SAFETY: as for `reduced`.
+        unsafe {
+            let (inverse, p) = (self.splat(self.0.inverse), self.splat(self.0.modulus));
+            let [even, odd] = [0, 1].map(|i| {
+                let product = _mm256_mul_epi32(a[i], b[i]);
+                _mm256_sub_epi64(product, _mm256_mul_epi32(_mm256_mul_epu32(product, inverse), p))
+            });
+            _mm256_blend_epi32::<0b1010_1010>(_mm256_shuffle_epi32::<0b11_11_01_01>(even), odd)
+        }
+    }
+
+    /// The lanes, and the odd ones at the places of even ones.
+    #[inline(always)]
+    fn halves(self, x: __m256i) -> [__m256i; 2] {
+        // SAFETY: as for `reduced`.
+        [x, unsafe { _mm256_shuffle_epi32::<0b11_11_01_01>(x) }]
     }
 }
 
@@ -124,6 +156,46 @@ impl WordField for Word31x8 {
             let (factor, more) = (self.splat(w.factor), self.splat(w.more));
             let products = [_mm256_mul_epu32(even, factor), _mm256_mul_epu32(odd, factor)];
             self.reduced(products, _mm256_mullo_epi32(even, more))
+        }
+    }
+
+    /// Between −p and p, signed, products need no corrections.
+    #[inline(always)]
+    fn powers_of_sums<const N: usize>(self, a: &mut [__m256i; N], b: [__m256i; N], alpha: u32) {
+        // SAFETY: as for `reduced`.
+        let less_p = |x| unsafe { _mm256_sub_epi32(x, self.splat(self.0.modulus)) };
+        // SAFETY: as above.
+        let x: [_; N] = array::from_fn(|i| self.halves(less_p(unsafe { _mm256_add_epi32(a[i], b[i]) })));
+        let products = |a: [[__m256i; 2]; N], b: [[__m256i; 2]; N]| -> [__m256i; N] {
+            array::from_fn(|i| self.signed_product(a[i], b[i]))
+        };
+        let halves = |a: [__m256i; N]| a.map(|a| self.halves(a));
+        let squares = halves(products(x, x));
+        let powers = match alpha {
+            3 => products(squares, x),
+            5 => products(halves(products(squares, squares)), x),
+            _ => products(halves(products(squares, squares)), halves(products(squares, x))),
+        };
+        *a = powers.map(|power| self.corrected(power));
+    }
+
+    const HALVES: bool = true;
+
+    #[inline(always)]
+    fn multiple(self, factor: u32) -> Multiple<u32> {
+        self.0.multiple(factor)
+    }
+
+    #[inline(always)]
+    fn add_halved(self, a: __m256i, x: __m256i, halving: &Halving) -> __m256i {
+        let Halving { shift, mask, part, is_negative } = *halving;
+        // SAFETY: as for `reduced`.
+        unsafe {
+            let mask = self.splat(mask);
+            let y = _mm256_add_epi32(x, mask);
+            let high = _mm256_srlv_epi32(y, self.splat(shift));
+            let quotient = _mm256_add_epi32(high, _mm256_mullo_epi32(_mm256_andnot_si256(y, mask), self.splat(part)));
+            if is_negative { self.sub(a, quotient) } else { self.add(a, quotient) }
         }
     }
 

@@ -4,17 +4,20 @@ use std::{
     arch::{
         asm,
         x86_64::{
-            __m512i, _mm_sfence, _mm512_add_epi32, _mm512_add_epi64, _mm512_and_si512, _mm512_cmplt_epu64_mask,
-            _mm512_loadu_si512, _mm512_mask_add_epi64, _mm512_mask_shuffle_epi32, _mm512_mask_sub_epi64,
-            _mm512_min_epu32, _mm512_mul_epi32, _mm512_mul_epu32, _mm512_permutex2var_epi32, _mm512_permutex2var_epi64,
-            _mm512_set1_epi32, _mm512_set1_epi64, _mm512_shuffle_epi32, _mm512_slli_epi64, _mm512_srli_epi64,
-            _mm512_storeu_si512, _mm512_stream_si512, _mm512_sub_epi32, _mm512_sub_epi64,
+            __m512i, _mm_sfence, _mm512_add_epi32, _mm512_add_epi64, _mm512_and_si512, _mm512_andnot_si512,
+            _mm512_cmplt_epu64_mask, _mm512_loadu_si512, _mm512_mask_add_epi64, _mm512_mask_shuffle_epi32,
+            _mm512_mask_sub_epi64, _mm512_min_epu32, _mm512_mul_epi32, _mm512_mul_epu32, _mm512_mullo_epi32,
+            _mm512_permutex2var_epi32, _mm512_permutex2var_epi64, _mm512_set1_epi32, _mm512_set1_epi64,
+            _mm512_shuffle_epi32, _mm512_slli_epi64, _mm512_srli_epi64, _mm512_srlv_epi32, _mm512_storeu_si512,
+            _mm512_stream_si512, _mm512_sub_epi32, _mm512_sub_epi64,
         },
     },
-    hint,
+    array, hint,
 };
 
-use super::{GOLDILOCKS, GOLDILOCKS_SHIFT_ROOT, Shoup, Word31, Word64, WordField, WordJob, WordPart};
+use super::{
+    GOLDILOCKS, GOLDILOCKS_SHIFT_ROOT, Halving, Multiple, Shoup, Word31, Word64, WordField, WordJob, WordPart,
+};
 
 compiled_for!("avx512f,avx512bw,avx512dq,avx512vl");
 
@@ -49,15 +52,45 @@ impl Word31x16 {
     /// `quotients`, read as signed numbers. So differences of products below 2^31 · p either way lie between −p and p.
     #[inline(always)]
     fn reduced(self, products: [__m512i; 2], quotients: [__m512i; 2]) -> __m512i {
+        self.corrected(self.difference(products, quotients))
+    }
+
+    /// The same, between −p and p.
+    #[inline(always)]
+    fn difference(self, products: [__m512i; 2], quotients: [__m512i; 2]) -> __m512i {
         // SAFETY: the processor has the instructions, or there were no `self`.
         unsafe {
             let p = _mm512_set1_epi32(self.0.modulus as i32);
             let [even, odd] = quotients.map(|quotients| _mm512_mul_epi32(opaque(quotients), p));
             let even = _mm512_sub_epi64(products[0], even);
             let odd = _mm512_sub_epi64(products[1], odd);
-            let difference = _mm512_mask_shuffle_epi32::<0b11_11_01_01>(odd, 0x5555, even);
-            _mm512_min_epu32(difference, _mm512_add_epi32(difference, p))
+            _mm512_mask_shuffle_epi32::<0b11_11_01_01>(odd, 0x5555, even)
         }
+    }
+
+    /// x, between −p and p, or x + p, whichever is not below 0.
+    #[inline(always)]
+    fn corrected(self, x: __m512i) -> __m512i {
+        // SAFETY: as for `difference`.
+        unsafe { _mm512_min_epu32(x, _mm512_add_epi32(x, _mm512_set1_epi32(self.0.modulus as i32))) }
+    }
+
+    /// The product between −p and p of such signed numbers, each of even and of odd lanes.
+    #[inline(always)]
+    fn signed_product(self, a: [__m512i; 2], b: [__m512i; 2]) -> __m512i {
+        // SAFETY: as for `difference`.
+        unsafe {
+            let products = [_mm512_mul_epi32(a[0], b[0]), _mm512_mul_epi32(a[1], b[1])];
+            let inverse = self.splat(self.0.inverse);
+            self.difference(products, products.map(|product| _mm512_mul_epu32(product, inverse)))
+        }
+    }
+
+    /// The lanes, and the odd ones at the places of even ones.
+    #[inline(always)]
+    fn halves(self, x: __m512i) -> [__m512i; 2] {
+        // SAFETY: as for `difference`.
+        [x, unsafe { _mm512_shuffle_epi32::<0b11_11_01_01>(x) }]
     }
 }
 
@@ -115,13 +148,13 @@ impl WordField for Word31x16 {
 
     #[inline(always)]
     fn splat(self, word: u32) -> __m512i {
-        // SAFETY: as for `reduced`.
+        // SAFETY: as for `difference`.
         unsafe { _mm512_set1_epi32(word as i32) }
     }
 
     #[inline(always)]
     fn add(self, a: __m512i, b: __m512i) -> __m512i {
-        // SAFETY: as for `reduced`.
+        // SAFETY: as for `difference`.
         unsafe {
             let sum = _mm512_add_epi32(a, b);
             _mm512_min_epu32(sum, _mm512_sub_epi32(sum, self.splat(self.0.modulus)))
@@ -130,7 +163,7 @@ impl WordField for Word31x16 {
 
     #[inline(always)]
     fn sub(self, a: __m512i, b: __m512i) -> __m512i {
-        // SAFETY: as for `reduced`.
+        // SAFETY: as for `difference`.
         unsafe {
             let difference = _mm512_sub_epi32(a, b);
             _mm512_min_epu32(difference, _mm512_add_epi32(difference, self.splat(self.0.modulus)))
@@ -139,7 +172,7 @@ impl WordField for Word31x16 {
 
     #[inline(always)]
     fn mul(self, a: __m512i, b: __m512i) -> __m512i {
-        // SAFETY: as for `reduced`.
+        // SAFETY: as for `difference`.
         unsafe {
             let a_odd = _mm512_shuffle_epi32::<0b11_11_01_01>(a);
             let b_odd = _mm512_shuffle_epi32::<0b11_11_01_01>(b);
@@ -151,7 +184,7 @@ impl WordField for Word31x16 {
 
     #[inline(always)]
     fn mul_difference(self, u: __m512i, v: __m512i, w: &Shoup<u32>) -> __m512i {
-        // SAFETY: as for `reduced`.
+        // SAFETY: as for `difference`.
         unsafe {
             // Between −p and p: as a signed number it needs no more.
             self.mul_factor(_mm512_sub_epi32(u, v), w)
@@ -161,12 +194,52 @@ impl WordField for Word31x16 {
     /// For a signed factor too.
     #[inline(always)]
     fn mul_factor(self, even: __m512i, w: &Shoup<u32>) -> __m512i {
-        // SAFETY: as for `reduced`.
+        // SAFETY: as for `difference`.
         unsafe {
             let odd = _mm512_shuffle_epi32::<0b11_11_01_01>(even);
             let (factor, more) = (self.splat(w.factor), self.splat(w.more));
             let products = [_mm512_mul_epi32(even, factor), _mm512_mul_epi32(odd, factor)];
             self.reduced(products, [_mm512_mul_epu32(even, more), _mm512_mul_epu32(odd, more)])
+        }
+    }
+
+    /// Between −p and p, signed, products need no corrections.
+    #[inline(always)]
+    fn powers_of_sums<const N: usize>(self, a: &mut [__m512i; N], b: [__m512i; N], alpha: u32) {
+        // SAFETY: as for `difference`.
+        let less_p = |x| unsafe { _mm512_sub_epi32(x, self.splat(self.0.modulus)) };
+        // SAFETY: as above.
+        let x: [_; N] = array::from_fn(|i| self.halves(less_p(unsafe { _mm512_add_epi32(a[i], b[i]) })));
+        let products = |a: [[__m512i; 2]; N], b: [[__m512i; 2]; N]| -> [__m512i; N] {
+            array::from_fn(|i| self.signed_product(a[i], b[i]))
+        };
+        let halves = |a: [__m512i; N]| a.map(|a| self.halves(a));
+        let squares = halves(products(x, x));
+        let powers = match alpha {
+            3 => products(squares, x),
+            5 => products(halves(products(squares, squares)), x),
+            _ => products(halves(products(squares, squares)), halves(products(squares, x))),
+        };
+        *a = powers.map(|power| self.corrected(power));
+    }
+
+    const HALVES: bool = true;
+
+    #[inline(always)]
+    fn multiple(self, factor: u32) -> Multiple<u32> {
+        self.0.multiple(factor)
+    }
+
+    #[inline(always)]
+    fn add_halved(self, a: __m512i, x: __m512i, halving: &Halving) -> __m512i {
+        let Halving { shift, mask, part, is_negative } = *halving;
+        // SAFETY: as for `difference`.
+        unsafe {
+            let mask = self.splat(mask);
+            let y = _mm512_add_epi32(x, mask);
+            let high = _mm512_srlv_epi32(y, self.splat(shift));
+            let quotient = _mm512_add_epi32(high, _mm512_mullo_epi32(_mm512_andnot_si512(y, mask), self.splat(part)));
+            if is_negative { self.sub(a, quotient) } else { self.add(a, quotient) }
         }
     }
 
@@ -183,7 +256,7 @@ impl WordField for Word31x16 {
             words
         }
         let [first, second] = const { places(BIT) };
-        // SAFETY: as for `reduced`; the places are sixteen words.
+        // SAFETY: as for `difference`; the places are sixteen words.
         unsafe {
             let [first, second] = [self.load(first.as_ptr()), self.load(second.as_ptr())];
             [_mm512_permutex2var_epi32(a, first, b), _mm512_permutex2var_epi32(a, second, b)]

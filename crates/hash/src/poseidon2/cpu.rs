@@ -8,14 +8,14 @@ use std::{
 use evariste_backend::{author::Wiped, parallel};
 use evariste_field::{
     DevicePrimeField,
-    words::{MAX_LANES, WordField, WordJob, Words},
+    words::{Halving, MAX_LANES, Multiple, WordField, WordJob, Words, transpose},
 };
 
 use super::params::{CompressParams, GrindParams, HashParams, PermuteParams, Shape, flags};
 use crate::{layers::Arity, parameters::Poseidon2Parameters, reference};
 
 /// States that a thread takes at a time.
-const GRAIN: usize = 64;
+const GRAIN: usize = 128;
 
 /// The body of `permute`.
 pub(super) fn permute<F: DevicePrimeField>(
@@ -148,6 +148,7 @@ fn digests<F: DevicePrimeField>(shape: Shape, out: &mut [u32], len: usize, strid
 
 /// What states are made of.
 #[derive(Clone, Copy)]
+#[cfg_attr(test, derive(Debug))]
 enum Input<'a> {
     /// The states that are written.
     Own,
@@ -158,6 +159,7 @@ enum Input<'a> {
 
 /// Where sponges start.
 #[derive(Clone, Copy)]
+#[cfg_attr(test, derive(Debug))]
 enum Start<'a> {
     New,
     /// From the states that are written.
@@ -166,6 +168,7 @@ enum Start<'a> {
 }
 
 #[derive(Clone, Copy)]
+#[cfg_attr(test, derive(Debug))]
 struct Rows<'a> {
     values: &'a [u32],
     columns: usize,
@@ -203,13 +206,23 @@ impl<'a> Work<'a> {
 
 fn run<F: DevicePrimeField>(words: Option<Words>, shape: Shape, rounds: [u32; 2], constants: &[u32], work: Work<'_>) {
     let rounds = rounds.map(|rounds| rounds as usize);
-    match (words, shape.width) {
-        (Some(words), 8) => words.run(Job::<8> { shape, rounds, constants, work }),
-        (Some(words), 12) => words.run(Job::<12> { shape, rounds, constants, work }),
-        (Some(words), 16) => words.run(Job::<16> { shape, rounds, constants, work }),
-        (Some(words), 24) => words.run(Job::<24> { shape, rounds, constants, work }),
-        (Some(words), 32) => words.run(Job::<32> { shape, rounds, constants, work }),
+    match words {
+        Some(words) if LANE_WIDTHS.contains(&shape.width) => in_lanes(words, shape, rounds, constants, work),
         _ => one_by_one::<F>(shape, rounds, constants, work),
+    }
+}
+
+/// The widths of states in lanes.
+const LANE_WIDTHS: [usize; 5] = [8, 12, 16, 24, 32];
+
+/// Of no type of elements: compiled once, and not wherever a field is named.
+fn in_lanes(words: Words, shape: Shape, rounds: [usize; 2], constants: &[u32], work: Work<'_>) {
+    match shape.width {
+        8 => words.run(Job::<8> { shape, rounds, constants, work }),
+        12 => words.run(Job::<12> { shape, rounds, constants, work }),
+        16 => words.run(Job::<16> { shape, rounds, constants, work }),
+        24 => words.run(Job::<24> { shape, rounds, constants, work }),
+        _ => words.run(Job::<32> { shape, rounds, constants, work }),
     }
 }
 
@@ -232,56 +245,52 @@ impl<const W: usize> WordJob for Job<'_, W> {
     fn run<F: WordField>(self, field: F) {
         let Self { shape, rounds, constants, work } = self;
         let (keeps_states, Work { count, input, out, stride }) = (work.keeps_states(), work);
-        let permutation = Permutation::<F, W> { field, alpha: shape.alpha, rounds, constants: words::<F>(constants) };
+        let permutation = Permutation::new(field, shape.alpha, rounds, words::<F>(constants));
         let out = bytemuck::cast_slice_mut::<u32, F::Word>(out);
         for first in (0..count).step_by(F::LANES) {
             let lanes = F::LANES.min(count - first);
-            let zeros = [field.splat(bytemuck::Zeroable::zeroed()); W];
-            let own = |out: &[F::Word]| array::from_fn(|i| gather(field, lanes, |lane| out[(first + lane) * W + i]));
-            let state: [F::Lanes; W] = match input {
-                Input::Own => permutation.permute(own(out)),
+            let mut state = [field.splat(bytemuck::Zeroable::zeroed()); W];
+            // Elements of the row from the block's start on, and how many of a row there are.
+            let (mut base, mut columns) = (0, 1);
+            match input {
+                Input::Own | Input::Rows(_, Start::Own) => {
+                    load(field, lanes, |lane| &out[(first + lane) * W..][..W], &mut state);
+                }
+                Input::Rows(_, Start::Carried(states)) => {
+                    let states = words::<F>(states);
+                    load(field, lanes, |lane| &states[(first + lane) * W..][..W], &mut state);
+                }
                 Input::Digests(children, group) => {
                     let children = words::<F>(children);
-                    let mut state = zeros;
                     let used = group * shape.digest;
-                    for (i, x) in state[..used].iter_mut().enumerate() {
-                        *x = gather(field, lanes, |lane| children[(first + lane) * used + i]);
-                    }
-                    permutation.permute(state)
+                    load(field, lanes, |lane| &children[(first + lane) * used..][..used], &mut state[..used]);
                 }
-                Input::Rows(Rows { values, columns, pitch, position, is_last }, start) => {
+                Input::Rows(_, Start::New) => {}
+            }
+            if let Input::Rows(rows, _) = input {
+                (base, columns) = (-(rows.position as isize), rows.columns as isize);
+            }
+            while base < columns {
+                let mut is_permuted = true;
+                if let Input::Rows(Rows { values, pitch, is_last, .. }, _) = input {
                     let values = words::<F>(values);
-                    let mut state = match start {
-                        Start::New => zeros,
-                        Start::Own => own(out),
-                        Start::Carried(states) => own(words::<F>(states)),
-                    };
-                    let mut base = -(position as isize);
-                    while base < columns as isize {
-                        let from = base.min(0).unsigned_abs();
-                        let to = (columns as isize - base).min(shape.rate as isize) as usize;
-                        for (i, x) in state[from..to].iter_mut().enumerate() {
-                            let column = base.max(0) as usize + i;
-                            *x = gather(field, lanes, |lane| values[(first + lane) * pitch + column]);
-                        }
-                        if to == shape.rate || is_last {
-                            state = permutation.permute(state);
-                        }
-                        base += shape.rate as isize;
-                    }
-                    state
+                    let from = base.min(0).unsigned_abs();
+                    let to = (columns - base).min(shape.rate as isize) as usize;
+                    let column = base.max(0) as usize;
+                    let row = |lane: usize| &values[(first + lane) * pitch + column..][..to - from];
+                    load(field, lanes, row, &mut state[from..to]);
+                    is_permuted = to == shape.rate || is_last;
                 }
-            };
+                if is_permuted {
+                    state = permutation.permute(state);
+                }
+                base += shape.rate as isize;
+            }
             let kept = if keeps_states { W } else { shape.digest };
             let distance = if keeps_states { W } else { stride * shape.digest };
-            for (i, x) in state[..kept].iter().enumerate() {
-                let mut values = [bytemuck::Zeroable::zeroed(); MAX_LANES];
-                // SAFETY: there is a place for each lane.
-                unsafe { field.store(values.as_mut_ptr(), *x) };
-                for (lane, value) in values[..lanes].iter().enumerate() {
-                    out[(first + lane) * distance + i] = *value;
-                }
-            }
+            store(field, lanes, &state[..kept], |i, lane, values| {
+                out[(first + lane) * distance + i..][..values.len()].copy_from_slice(values);
+            });
         }
     }
 }
@@ -291,15 +300,75 @@ fn words<F: WordField>(limbs: &[u32]) -> &[F::Word] {
     bytemuck::cast_slice(limbs)
 }
 
-/// The values of some lanes, and zeros in the rest.
+/// The rows of some lanes, all as long as `x`, one to each lane. Other lanes get zeros. Where all lanes have one,
+/// squares of rows and half of one are transposed in registers.
 #[inline(always)]
-fn gather<F: WordField>(field: F, lanes: usize, value: impl Fn(usize) -> F::Word) -> F::Lanes {
-    let mut values = [bytemuck::Zeroable::zeroed(); MAX_LANES];
-    for (lane, place) in values[..lanes].iter_mut().enumerate() {
-        *place = value(lane);
+fn load<'a, F: WordField>(field: F, lanes: usize, row: impl Fn(usize) -> &'a [F::Word], x: &mut [F::Lanes]) {
+    let zero = <F::Word as bytemuck::Zeroable>::zeroed();
+    let (mut done, half) = (0, F::LANES / 2);
+    while lanes == F::LANES && x.len() - done >= half {
+        let mut square = [field.splat(zero); MAX_LANES];
+        let is_whole = x.len() - done >= F::LANES;
+        for (lane, place) in square[..F::LANES].iter_mut().enumerate() {
+            let (row, mut padded) = (&row(lane)[done..], [zero; MAX_LANES]);
+            let values = if is_whole {
+                &row[..F::LANES]
+            } else {
+                padded[..half].copy_from_slice(&row[..half]);
+                &padded
+            };
+            // SAFETY: there is a value for each lane.
+            *place = unsafe { field.load(values.as_ptr()) };
+        }
+        transpose(field, &mut square);
+        let count = if is_whole { F::LANES } else { half };
+        x[done..][..count].copy_from_slice(&square[..count]);
+        done += count;
     }
-    // SAFETY: there is a value for each lane.
-    unsafe { field.load(values.as_ptr()) }
+    for (i, x) in x.iter_mut().enumerate().skip(done) {
+        let mut values = [zero; MAX_LANES];
+        for (lane, value) in values[..lanes].iter_mut().enumerate() {
+            *value = row(lane)[i];
+        }
+        // SAFETY: there is a value for each lane.
+        *x = unsafe { field.load(values.as_ptr()) };
+    }
+}
+
+/// The way back: `put` gets the elements from a place on that belong to a lane.
+#[inline(always)]
+fn store<F: WordField>(field: F, lanes: usize, x: &[F::Lanes], mut put: impl FnMut(usize, usize, &[F::Word])) {
+    let zero = <F::Word as bytemuck::Zeroable>::zeroed();
+    let (mut done, half) = (0, F::LANES / 2);
+    let mut values = [zero; MAX_LANES];
+    while lanes == F::LANES && x.len() - done >= half {
+        let mut square = [field.splat(zero); MAX_LANES];
+        let count = if x.len() - done >= F::LANES { F::LANES } else { half };
+        square[..count].copy_from_slice(&x[done..][..count]);
+        transpose(field, &mut square);
+        for (lane, row) in square[..F::LANES].iter().enumerate() {
+            // SAFETY: there is a place for each lane.
+            unsafe { field.store(values.as_mut_ptr(), *row) };
+            // Of known lengths.
+            if count == half { put(done, lane, &values[..half]) } else { put(done, lane, &values[..F::LANES]) }
+        }
+        done += count;
+    }
+    for (i, x) in x.iter().enumerate().skip(done) {
+        // SAFETY: there is a place for each lane.
+        unsafe { field.store(values.as_mut_ptr(), *x) };
+        for (lane, value) in values[..lanes].iter().enumerate() {
+            put(i, lane, &[*value]);
+        }
+    }
+}
+
+/// For numbers from 9 to 31, written out, so that lanes stay in registers.
+macro_rules! each_from_9 {
+    (|$i:ident| $body:expr) => {
+        each_from_9!(|$i| $body; 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31)
+    };
+    (|$i:ident| $body:expr; $($number:literal)*) => { $({ const $i: usize = $number; $body })* };
 }
 
 /// The permutation of [`WordField::LANES`] states.
@@ -308,9 +377,36 @@ struct Permutation<'a, F: WordField, const W: usize> {
     alpha: u32,
     rounds: [usize; 2],
     constants: &'a [F::Word],
+    diagonal: [Multiple<F::Word>; W],
+    /// The halvings among the factors, if the others are those of a [`PUBLISHED`] diagonal.
+    halvings: Option<[Halving; W]>,
 }
 
-impl<F: WordField, const W: usize> Permutation<'_, F, W> {
+/// How diagonals start that Plonky3 publishes for fields below 2^31, with 0 for 1/2 and −1/2. What comes after are powers
+/// of 1/2, each with a sign.
+const PUBLISHED: [i8; 9] = [-2, 1, 2, 0, 3, 4, 0, -3, -4];
+
+impl<'a, F: WordField, const W: usize> Permutation<'a, F, W> {
+    #[inline(always)]
+    fn new(field: F, alpha: u32, rounds: [usize; 2], constants: &'a [F::Word]) -> Self {
+        let diagonal = &constants[places(W, rounds)[1]..][..W];
+        let diagonal: [_; W] = array::from_fn(|i| field.multiple(diagonal[i]));
+        let mut halvings = [Halving::default(); W];
+        let is_published = |(i, halving): (usize, &mut Halving)| match diagonal[i] {
+            Multiple::Few { count, is_negative } => {
+                let factor = if is_negative { -(count as i8) } else { count as i8 };
+                PUBLISHED.get(i) == Some(&factor)
+            }
+            Multiple::Halved(it) => {
+                *halving = it;
+                PUBLISHED.get(i).is_none_or(|factor| *factor == 0)
+            }
+            Multiple::Any(_) => false,
+        };
+        let is_published = W > PUBLISHED.len() && halvings.iter_mut().enumerate().all(is_published);
+        Self { field, alpha, rounds, constants, diagonal, halvings: is_published.then_some(halvings) }
+    }
+
     #[inline(always)]
     fn permute(&self, state: [F::Lanes; W]) -> [F::Lanes; W] {
         let field = self.field;
@@ -318,43 +414,74 @@ impl<F: WordField, const W: usize> Permutation<'_, F, W> {
         let mut s = self.mix(state);
         for (rows, is_first) in [(0..end, true), (end..diagonal, false)] {
             for constants in self.constants[rows].chunks_exact(W) {
-                for (x, constant) in s.iter_mut().zip(constants) {
-                    *x = self.power(field.add(*x, field.splat(*constant)));
+                for (x, constants) in s.as_chunks_mut::<4>().0.iter_mut().zip(constants.as_chunks::<4>().0) {
+                    field.powers_of_sums(x, constants.map(|constant| field.splat(constant)), self.alpha);
                 }
                 s = self.mix(s);
             }
             if is_first {
-                s = self.partial_rounds(s, &self.constants[diagonal..ones], &self.constants[ones..]);
+                let constants = &self.constants[ones..][..self.rounds[1]];
+                s = match &self.halvings {
+                    Some(halvings) if F::HALVES && W > PUBLISHED.len() => self.published_rounds(s, constants, halvings),
+                    _ => self.partial_rounds(s, constants),
+                };
             }
         }
         s
     }
 
+    /// The S-box of a partial round, and the sum of the other elements, which is there before.
     #[inline(always)]
-    fn partial_rounds(&self, mut s: [F::Lanes; W], diagonal: &[F::Word], constants: &[F::Word]) -> [F::Lanes; W] {
+    fn partial_power(&self, s: &mut [F::Lanes; W], constant: F::Word) -> F::Lanes {
         let field = self.field;
-        for constant in &constants[..self.rounds[1]] {
-            s[0] = self.power(field.add(s[0], field.splat(*constant)));
-            let mut sum = s[0];
-            for x in &s[1..] {
-                sum = field.add(sum, *x);
+        let mut power = [s[0]];
+        field.powers_of_sums(&mut power, [field.splat(constant)], self.alpha);
+        [s[0]] = power;
+        let mut sums = [s[4], s[1], s[2], s[3]];
+        for (i, block) in s.as_chunks::<4>().0.iter().enumerate().skip(1) {
+            for (sum, x) in sums.iter_mut().zip(block).skip(usize::from(i == 1)) {
+                *sum = field.add(*sum, *x);
             }
-            for (x, factor) in s.iter_mut().zip(diagonal) {
-                *x = field.add(sum, field.mul(*x, field.splat(*factor)));
+        }
+        field.add(field.add(sums[0], sums[1]), field.add(sums[2], sums[3]))
+    }
+
+    #[inline(always)]
+    fn partial_rounds(&self, mut s: [F::Lanes; W], constants: &[F::Word]) -> [F::Lanes; W] {
+        let field = self.field;
+        for constant in constants {
+            let others = self.partial_power(&mut s, *constant);
+            let sum = field.add(others, s[0]);
+            for (x, factor) in s.iter_mut().zip(&self.diagonal) {
+                *x = field.add_multiple(sum, *x, factor);
             }
         }
         s
     }
 
+    /// The same with a [`PUBLISHED`] diagonal.
     #[inline(always)]
-    fn power(&self, x: F::Lanes) -> F::Lanes {
+    fn published_rounds(&self, mut s: [F::Lanes; W], constants: &[F::Word], halvings: &[Halving; W]) -> [F::Lanes; W] {
         let field = self.field;
-        let square = field.mul(x, x);
-        match self.alpha {
-            3 => field.mul(square, x),
-            5 => field.mul(field.mul(square, square), x),
-            _ => field.mul(field.mul(square, square), field.mul(square, x)),
+        for constant in constants {
+            let others = self.partial_power(&mut s, *constant);
+            let sum = field.add(others, s[0]);
+            // The sum of all, less 2 times the first.
+            s[0] = field.sub(others, s[0]);
+            let few = |x, count, is_negative| field.add_multiple(sum, x, &Multiple::Few { count, is_negative });
+            s[1] = few(s[1], 1, false);
+            s[2] = few(s[2], 2, false);
+            s[3] = field.add_halved(sum, s[3], &halvings[3]);
+            s[4] = few(s[4], 3, false);
+            s[5] = few(s[5], 4, false);
+            s[6] = field.add_halved(sum, s[6], &halvings[6]);
+            s[7] = few(s[7], 3, true);
+            s[8] = few(s[8], 4, true);
+            each_from_9!(|I| if I < W {
+                s[I] = field.add_halved(sum, s[I], &halvings[I]);
+            });
         }
+        s
     }
 
     #[inline(always)]
@@ -428,6 +555,100 @@ fn one_by_one<F: DevicePrimeField>(shape: Shape, rounds: [usize; 2], constants: 
         let (kept, distance) = if keeps_states { (width, width) } else { (digest, stride * digest) };
         for (x, limbs) in state[..kept].iter().zip(out[i * distance * F::LIMBS..].chunks_exact_mut(F::LIMBS)) {
             x.store(limbs);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use evariste_field::small::{BabyBear, Goldilocks, KoalaBear, Mersenne31};
+
+    use super::*;
+    use crate::published::Poseidon2Field;
+
+    fn encoded<F: DevicePrimeField>(values: &[F]) -> Vec<u32> {
+        let mut limbs = vec![0; values.len() * F::LIMBS];
+        values.iter().zip(limbs.chunks_exact_mut(F::LIMBS)).for_each(|(x, limbs)| x.store(limbs));
+        limbs
+    }
+
+    /// Published diagonals and others, with all vectors that are here.
+    fn check<F: Poseidon2Field>(width: usize, is_published: bool) {
+        let mut parameters = Poseidon2Parameters::<F>::plonky3(width).unwrap();
+        if !is_published {
+            parameters.diagonal.reverse();
+        }
+        let shape = Shape::of(&parameters);
+        let Poseidon2Parameters { initial, terminal, diagonal, partial, .. } = &parameters;
+        let rounds = [initial.len() / width, partial.len()];
+        let constants = encoded(&[&initial[..], terminal, diagonal, partial].concat());
+        // Whole vectors of any length and a part of one, with the elements that are at borders.
+        let count = 2 * MAX_LANES + 5;
+        let states: Vec<F> = (0..count * width)
+            .map(|i| match i % 5 {
+                0 => F::ZERO,
+                1 => -F::from((i % 3) as u64),
+                _ => F::from(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(i as u64 + 1)),
+            })
+            .collect();
+        let mut expected = states.clone();
+        expected.chunks_exact_mut(width).for_each(|state| reference::permute(&parameters, state));
+        for words in Words::each_of::<F>() {
+            let mut out = encoded(&states);
+            in_lanes(words, shape, rounds, &constants, Work { count, ..Work::of(Input::Own, &mut out, 1) });
+            assert!(out == encoded(&expected), "width {width}, {words:?}");
+        }
+    }
+
+    #[test]
+    fn lanes_of_all_vectors_compute_what_the_reference_does() {
+        for is_published in [true, false] {
+            [16, 24, 32].into_iter().for_each(|width| check::<BabyBear>(width, is_published));
+            [16, 24, 32].into_iter().for_each(|width| check::<KoalaBear>(width, is_published));
+            [16, 24].into_iter().for_each(|width| check::<Mersenne31>(width, is_published));
+            [8, 12, 16].into_iter().for_each(|width| check::<Goldilocks>(width, is_published));
+        }
+    }
+
+    /// Sponges and compressions of any rate and digest, whose rows and digests are no whole vectors.
+    #[test]
+    fn lanes_load_and_store_what_single_states_do() {
+        for [rate, digest] in [[15, 7], [13, 5], [9, 1], [8, 8]] {
+            let parameters = Poseidon2Parameters::<BabyBear>::plonky3(16).unwrap().sponge(rate, digest).unwrap();
+            let shape = Shape::of(&parameters);
+            let Poseidon2Parameters { initial, terminal, diagonal, partial, .. } = &parameters;
+            let rounds = [initial.len() / 16, partial.len()];
+            let constants = encoded(&[&initial[..], terminal, diagonal, partial].concat());
+            let count = 2 * MAX_LANES + 5;
+            let (pitch, stride) = (40, 3);
+            let values: Vec<u32> =
+                (0..(count * pitch) as u32).map(|i| i.wrapping_mul(0x9e37_79b9) % (1 << 30)).collect();
+            let carried = &values[..count * 16];
+            let mut inputs = vec![Input::Digests(&values[..count * 2 * digest], 2), Input::Own];
+            for (columns, position) in [(0, 0), (0, 3), (1, 0), (rate, 0), (rate - 1, 1), (37, 2), (40, rate - 1)] {
+                for is_last in [false, true] {
+                    let rows = Rows { values: &values, columns, pitch, position, is_last };
+                    inputs.extend(
+                        [Start::New, Start::Own, Start::Carried(carried)].map(|start| Input::Rows(rows, start)),
+                    );
+                }
+            }
+            for input in inputs {
+                let keeps_states = Work::of(input, &mut [], 1).keeps_states();
+                if !keeps_states && matches!(input, Input::Rows(_, Start::Own)) {
+                    continue;
+                }
+                let stride = if keeps_states { 1 } else { stride };
+                let before = &values[..count * if keeps_states { 16 } else { stride * digest }];
+                let mut expected = before.to_vec();
+                let work = Work { count, ..Work::of(input, &mut expected, stride) };
+                one_by_one::<BabyBear>(shape, rounds, &constants, work);
+                for words in Words::each_of::<BabyBear>() {
+                    let mut out = before.to_vec();
+                    in_lanes(words, shape, rounds, &constants, Work { count, ..Work::of(input, &mut out, stride) });
+                    assert!(out == expected, "{rate} to {digest}, {input:?}, {words:?}");
+                }
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Butterflies and transpositions of rows in registers.
+//! Butterflies of rows in registers.
 
 use evariste_field::words::{MAX_LANES, Shoup, WordField};
 
@@ -56,23 +56,4 @@ pub(super) fn butterflies<F: WordField, const LOG_RADIX: usize, const LAST: bool
         pairs!(2, level);
     }
     pairs!(1, level);
-}
-/// Transposes a square.
-#[inline(always)]
-pub(super) fn transpose<F: WordField>(field: F, x: &mut [F::Lanes; MAX_LANES]) {
-    macro_rules! exchange {
-        ($bit:literal: $($u:literal $v:literal $root:literal),*) => { $(
-            if $v < F::LANES {
-                [x[$u], x[$v]] = field.exchange::<$bit>(x[$u], x[$v]);
-            }
-        )* };
-    }
-    macro_rules! bit3 { ($($pairs:tt)*) => { exchange!(3: $($pairs)*) } }
-    macro_rules! bit2 { ($($pairs:tt)*) => { exchange!(2: $($pairs)*) } }
-    macro_rules! bit1 { ($($pairs:tt)*) => { exchange!(1: $($pairs)*) } }
-    macro_rules! bit0 { ($($pairs:tt)*) => { exchange!(0: $($pairs)*) } }
-    pairs!(8, bit3);
-    pairs!(4, bit2);
-    pairs!(2, bit1);
-    pairs!(1, bit0);
 }

@@ -3,11 +3,11 @@
 
 use std::ptr;
 
-use evariste_field::words::{MAX_LANES, WordField};
+use evariste_field::words::{MAX_LANES, WordField, transpose};
 
 use super::{
     super::{Line, cpu::Pass, flags},
-    butterflies::{each, transpose},
+    butterflies::each,
     lines::{Form, Places, Rows},
 };
 use crate::config::Twiddles;
