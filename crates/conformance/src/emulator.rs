@@ -60,12 +60,13 @@ const NOT_EMULATED: [&str; 5] = [
     "aes::cpu_thresholds",
 ];
 
-/// The trials of the CUDA sources on the host, of all that `suite` gives for a device and a name.
-pub(crate) fn trials(suite: fn(&Device, &str) -> Vec<Case>) -> Result<Vec<Trial>, Error> {
+/// The trials of the CUDA sources on the host, of all that `suite` gives for a device and a name: of one arithmetic by its
+/// label, or of both.
+pub(crate) fn trials(suite: fn(&Device, &str) -> Vec<Case>, of: Option<&str>) -> Result<Vec<Trial>, Error> {
     let mut trials = Vec::new();
-    for (label, arithmetic, wanted) in
-        [("emulator", Arithmetic::CarryFlag, &CARRY_FLAG[..]), ("emulator-portable", Arithmetic::Portable, &PORTABLE)]
-    {
+    let arithmetics =
+        [("emulator", Arithmetic::CarryFlag, &CARRY_FLAG[..]), ("emulator-portable", Arithmetic::Portable, &PORTABLE)];
+    for (label, arithmetic, wanted) in arithmetics.into_iter().filter(|(label, ..)| of.is_none_or(|of| of == *label)) {
         let device = device(arithmetic)?;
         if arithmetic == Arithmetic::Portable {
             // What lengths do to a kernel, the other arithmetic shows.

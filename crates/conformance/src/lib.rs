@@ -74,7 +74,15 @@ fn named(device: &Device, label: &str) -> Vec<Case> {
 /// # Errors
 /// [`Error::Unavailable`] without a compiler; the reason says which it takes.
 pub fn emulator() -> Result<Vec<Trial>, Error> {
-    emulator::trials(named)
+    emulator::trials(named, None)
+}
+
+/// Those of [`emulator`] whose names start with a label, `emulator` or `emulator-portable`.
+///
+/// # Errors
+/// As for [`emulator`].
+pub fn emulator_of(label: &str) -> Result<Vec<Trial>, Error> {
+    emulator::trials(named, Some(label))
 }
 
 /// Trials that each area has a part in.

@@ -71,6 +71,9 @@ const EDITS: &[Edit] = &[
     Edit { file: "CHANGELOG.md", behind: "### Added\n\n", text: "- `evariste-gray`: Gray codes of 32-bit integers.\n" },
 ];
 
+/// What trials that follow pages are named by, behind `any::`.
+pub(crate) const SUITE: &str = "docs";
+
 /// A trial that follows the steps, named `any::docs::adding_an_algorithm`.
 pub(crate) fn trial() -> Trial {
     const NAME: &str = "any::docs::adding_an_algorithm";

@@ -33,6 +33,7 @@ use evariste_msm::{Msm, MsmCurve};
 use evariste_ntt::{Ntt, NttConfig, Split, TwiddleTable, Twiddles};
 use evariste_primitives::SegmentedSum;
 use evariste_sqrt::{Decompress, Encoding, HashToCurve, MapToCurve, RootField, Sqrt, SqrtConfig};
+use libtest_mimic::Trial;
 use rayon::prelude::*;
 
 #[derive(Args, Debug)]
@@ -95,6 +96,13 @@ impl Check {
             Target::Cuda { architecture } => cuda::check(&self.spec, architecture, self.workgroup_bytes),
             Target::Wgsl { int64 } => wgsl::check(&self.spec, *int64, self.workgroup_bytes),
         }
+    }
+
+    /// A trial that compiles the kernel.
+    pub(crate) fn trial(self) -> Trial {
+        Trial::test(format!("{}::kernels::{self}", self.tool()), move || {
+            self.run().map(drop).map_err(|error| format!("{error:#}").into())
+        })
     }
 }
 

@@ -14,6 +14,9 @@ use clap::Parser;
 enum Command {
     /// Runs the trials of every device found and tells what ran, what was skipped, and why.
     Test(test::Options),
+    /// Runs the trials of one device and one area.
+    #[command(name = test::group::COMMAND, hide = true)]
+    RunGroup(test::group::GroupOptions),
     /// Compiles every kernel over every field for every target, without any GPU; with --package, makes an archive of
     /// kernels compiled ahead of time.
     Kernels(kernels::Options),
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
     }
     let outcome = match Command::parse() {
         Command::Test(options) => test::run(&options),
+        Command::RunGroup(options) => test::group::run(&options),
         Command::Kernels(options) => kernels::run(&options),
         Command::Sanitize(options) => sanitize::run(&options),
         Command::LaunchKernels(options) => sanitize::group(&options),

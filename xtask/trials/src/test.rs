@@ -1,11 +1,15 @@
 //! `cargo xtask test`: the tests of all libraries and the trials of every device found, and a matrix of what ran and
 //! what did not.
 
+pub(crate) mod group;
+mod jobs;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
+    env, fmt,
+    io::{self, IsTerminal},
     process::{Command, ExitCode},
-    time::Instant,
+    time::Duration,
 };
 
 use anyhow::{Context, Result, ensure};
@@ -21,14 +25,18 @@ use evariste_machine::{
     process,
     table::Table,
 };
-use libtest_mimic::{Arguments, FormatSetting, Trial};
+use libtest_mimic::Trial;
 
+use self::{
+    group::{Group, Report},
+    jobs::{Job, Step},
+};
 use crate::{guide, kernels};
 
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     /// Runs more: also emulated devices, CUDA sources on the host, every kernel through every compiler, examples, and
-    /// the tests of documentation. It takes some half an hour on two cores.
+    /// the tests of documentation. It takes some twenty minutes on two cores, once all is built.
     #[arg(long)]
     all: bool,
     /// What must be there, separated by commas: the run fails without it.
@@ -54,7 +62,10 @@ pub(crate) struct Options {
     slowest: usize,
 }
 
-/// Packages that `cargo test` leaves out: the trials run in this process.
+/// Cargo's variable for colours, which it would not have as its output goes through a pipe.
+const COLOR: &str = "CARGO_TERM_COLOR";
+
+/// Packages that `cargo test` leaves out: this program runs the trials.
 const NOT_TESTED: [&str; 1] = ["evariste-conformance"];
 
 /// Further packages that it leaves out unless everything is tested: programs, with the peers and dependencies of their
@@ -100,7 +111,7 @@ impl Requirement {
 }
 
 /// What came of a group of tests.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Counts {
     passed: u64,
     failed: u64,
@@ -139,8 +150,55 @@ struct Matrix {
     cells: BTreeMap<(String, String), Counts>,
     /// Devices and tools that are not there.
     missing: Vec<Missing>,
-    filter: Option<String>,
-    all: bool,
+    /// Trials that have ended, and what they took.
+    took: Vec<(Duration, String)>,
+}
+
+/// What trials are made of.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    /// No device in particular.
+    Common,
+    Device(DeviceId),
+    /// CUDA sources on the host, with the arithmetic of GPUs.
+    Emulator,
+    /// The same with the portable one.
+    PortableEmulator,
+    /// Kernels, and the compiler of WGSL.
+    Wgsl,
+    /// Kernels, and NVIDIA's compiler.
+    Nvrtc,
+}
+
+impl Source {
+    /// That of trials whose names start so.
+    fn of_label(label: &str) -> Result<Self> {
+        Ok(match label {
+            "any" => Source::Common,
+            "emulator" => Source::Emulator,
+            "emulator-portable" => Source::PortableEmulator,
+            "wgsl" => Source::Wgsl,
+            "nvrtc" => Source::Nvrtc,
+            device => Source::Device(device.parse()?),
+        })
+    }
+
+    /// Its trials, with those that take minutes if they are asked for.
+    fn trials(self, full: bool) -> Result<Vec<Trial>> {
+        let compiled = |checks: Vec<kernels::Check>| checks.into_iter().map(kernels::Check::trial).collect();
+        Ok(match self {
+            Source::Common => evariste_conformance::common().into_iter().chain([guide::trial()]).collect(),
+            Source::Device(id) => {
+                let device = Device::open(id)?;
+                let long = if full { evariste_conformance::long(&device) } else { Vec::new() };
+                evariste_conformance::suite(&device).into_iter().chain(long).collect()
+            }
+            Source::Emulator => evariste_conformance::emulator_of("emulator")?,
+            Source::PortableEmulator => evariste_conformance::emulator_of("emulator-portable")?,
+            Source::Wgsl => compiled(kernels::wgsl_checks(EVERY_FIELD)?),
+            Source::Nvrtc => compiled(kernels::cuda_checks(&[], EVERY_FIELD)?),
+        })
+    }
 }
 
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
@@ -149,31 +207,48 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         true => devices::select(&options.device)?,
         false => devices::select_real(&options.device)?,
     };
-    let mut matrix = Matrix { missing, filter: options.filter.clone(), all: options.all, ..Default::default() };
+    let mut matrix = Matrix { missing, ..Default::default() };
 
-    matrix.run_workspace()?;
-    matrix.note_left_out();
-    let mut trials: Vec<Trial> = devices.iter().flat_map(evariste_conformance::suite).collect();
-    trials.extend(evariste_conformance::common());
-    if options.all {
-        trials.push(guide::trial());
-    }
-    if options.full {
-        trials.extend(devices.iter().flat_map(evariste_conformance::long));
-    }
-    matrix.run_trials(trials, FormatSetting::Pretty);
-    let emulator = options.all && options.device.is_empty() && matrix.run_emulator();
+    let (gpus, others): (Vec<_>, Vec<_>) =
+        devices.iter().map(Device::info).partition(|info| info.id.kind != Kind::Cpu && !info.features.software);
+    let mut sources = vec![Source::Common];
+    sources.extend(others.iter().map(|info| Source::Device(info.id)));
     if options.all || options.filter.is_some() {
-        matrix.run_kernels()?;
+        sources.push(Source::Wgsl);
+        match nvrtc::version() {
+            Ok(_) => sources.push(Source::Nvrtc),
+            Err(error) => matrix.skip("nvrtc", "kernels", error.to_string()),
+        }
     }
+    let mut groups = groups(options, &sources)?;
+    // The tests of its crate need what its trials do.
+    let tests_workspace = options.filter.is_none() && process::cargo().is_some();
+    let runs_emulator = options.all && options.device.is_empty();
+    let emulator = (tests_workspace || runs_emulator).then(evariste_conformance::emulator).transpose();
+    let no_emulator = emulator.as_ref().err().map(ToString::to_string);
+    let mut has_emulator = false;
+    if runs_emulator {
+        match emulator {
+            Ok(trials) => {
+                group_by_name(options, trials.unwrap_or_default(), &mut groups);
+                has_emulator = true;
+            }
+            Err(error) => matrix.skip("emulator", "all", error.to_string()),
+        }
+    }
+    matrix.run_side_by_side(options, groups, no_emulator)?;
+    // These fill their memory: no other group runs meanwhile.
+    for gpu in gpus {
+        for (group, trials) in self::groups(options, &[Source::Device(gpu.id)])? {
+            let counts = group.run(trials, None);
+            matrix.add(&group.device, &group.suite, counts);
+        }
+    }
+    matrix.took.extend(evariste_conformance::slowest(options.slowest));
+    matrix.note_left_out(options);
 
-    let slowest = evariste_conformance::slowest(options.slowest);
-    if !slowest.is_empty() {
-        println!("the slowest trials, in seconds:");
-    }
-    slowest.iter().for_each(|(took, name)| println!("{:7.1}  {name}", took.as_secs_f64()));
-    let mut total = matrix.print();
-    for requirement in options.require.iter().filter(|requirement| !requirement.is_met(&devices, emulator)) {
+    let mut total = matrix.print(options.slowest);
+    for requirement in options.require.iter().filter(|requirement| !requirement.is_met(&devices, has_emulator)) {
         println!("FAILED: {} is required", requirement.name());
         total.add(Counts::FAILED);
     }
@@ -196,142 +271,157 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// The trials that are asked for, by group.
+fn groups(options: &Options, sources: &[Source]) -> Result<BTreeMap<Group, Vec<Trial>>> {
+    let mut groups = BTreeMap::new();
+    for source in sources {
+        group_by_name(options, source.trials(options.full)?, &mut groups);
+    }
+    Ok(groups)
+}
+
+fn group_by_name(options: &Options, trials: Vec<Trial>, groups: &mut BTreeMap<Group, Vec<Trial>>) {
+    for trial in trials {
+        let group = Group::of(trial.name());
+        let is_asked_for = trial.name().contains(options.filter.as_deref().unwrap_or_default());
+        // Following the guide compiles crates.
+        if is_asked_for && (options.all || group.suite != guide::SUITE) {
+            groups.entry(group).or_default().push(trial);
+        }
+    }
+}
+
+/// The commands that run the unit, integration and documentation tests of all crates, if there is cargo.
+fn workspace_tests(options: &Options, not_tested: &[&str]) -> Vec<Command> {
+    let tests = || {
+        let mut cargo = process::cargo()?;
+        cargo.args(["test", "--release", "--workspace", "--no-fail-fast"]);
+        cargo.args(not_tested.iter().flat_map(|package| ["--exclude", package]));
+        if io::stdout().is_terminal() && env::var_os(COLOR).is_none() {
+            cargo.env(COLOR, "always");
+        }
+        Some(cargo)
+    };
+    let libraries = tests().map(|mut cargo| {
+        // The tests of examples are among them. The examples themselves would be compiled a second time.
+        cargo.args(["--lib", "--bins", "--tests"]);
+        if options.all {
+            cargo.args(["--features", "evariste-benches/all"]);
+        } else {
+            cargo.args(PROGRAMS.iter().flat_map(|package| ["--exclude", package]));
+        }
+        cargo
+    });
+    let documentation = tests().filter(|_| options.all).map(|mut cargo| {
+        cargo.args(["--doc", "--features", "evariste-benches/all"]);
+        cargo
+    });
+    libraries.into_iter().chain(documentation).collect()
+}
+
 impl Matrix {
     fn add(&mut self, device: &str, suite: &str, counts: Counts) {
         self.cells.entry((device.to_owned(), suite.to_owned())).or_default().add(counts);
     }
 
-    /// The unit, integration and documentation tests of all crates. They count as one.
-    fn run_workspace(&mut self) -> Result<()> {
+    fn skip(&mut self, device: &str, suite: &str, reason: String) {
+        self.missing.push(Missing { device: device.to_owned(), reason });
+        self.add(device, suite, Counts::SKIPPED);
+    }
+
+    /// The tests of the workspace, which count as one, and groups of trials, in processes side by side. Emulated devices,
+    /// which take long and are last by name, come first, and what cargo compiles behind the tests that it runs.
+    fn run_side_by_side(
+        &mut self,
+        options: &Options,
+        groups: BTreeMap<Group, Vec<Trial>>,
+        no_emulator: Option<String>,
+    ) -> Result<()> {
         let mut not_tested = NOT_TESTED.to_vec();
-        if process::cargo().is_some()
-            && self.filter.is_none()
-            && let Err(error) = evariste_conformance::emulator()
-        {
-            self.miss("emulator", format!("tests with CUDA sources on the host did not run: {error}"));
-            self.add("emulator", "workspace", Counts::SKIPPED);
-            not_tested.push("evariste-emulator");
+        let mut cargo = Vec::new();
+        if options.filter.is_some() {
+            self.add("cargo", "workspace", Counts::SKIPPED);
+        } else if process::cargo().is_none() {
+            self.skip("cargo", "workspace", "the tests of the workspace run under `cargo xtask test` only".into());
+        } else {
+            if let Some(error) = no_emulator {
+                self.skip("emulator", "workspace", format!("tests with CUDA sources on the host did not run: {error}"));
+                not_tested.push("evariste-emulator");
+            }
+            cargo = workspace_tests(options, &not_tested);
         }
-        let run = |mut cargo: Command, with: &dyn Fn(&mut Command)| -> Result<bool> {
-            cargo.args(["test", "--release", "--workspace", "--no-fail-fast"]);
-            cargo.args(not_tested.iter().flat_map(|package| ["--exclude", package]));
-            with(&mut cargo);
-            Ok(cargo.status().context("cargo could not be started")?.success())
-        };
-        let counts = match process::cargo() {
-            None => {
-                self.miss("cargo", "the tests of the workspace run under `cargo xtask test` only".into());
-                Counts::SKIPPED
+        let count = cargo.len();
+        let mut first = Job { steps: cargo.into_iter().map(|command| Step { command, name: None }).collect() };
+        let mut jobs = Vec::new();
+        let folder = tempfile::tempdir().context("there is no room for reports")?;
+        let report = |group: &Group| folder.path().join(group.to_string().replace(':', "-"));
+        let [_, threads] = jobs::shares(groups.len() + usize::from(count > 0));
+        let (mut in_order, mut behind) = (Vec::new(), Vec::new());
+        for (group, trials) in groups.into_iter().rev() {
+            let command = group.command(options, threads, &report(&group))?;
+            let step = Step { command, name: Some(group.to_string()) };
+            if group.suite == guide::SUITE {
+                first.steps.push(step);
+                behind.push((group, trials.len()));
+            } else {
+                jobs.push(Job { steps: vec![step] });
+                in_order.push((group, trials.len()));
             }
-            Some(_) if self.filter.is_some() => Counts::SKIPPED,
-            Some(cargo) => {
-                let tests = run(cargo, &|cargo| {
-                    // The tests of examples are among them. The examples themselves would be compiled a second time.
-                    cargo.args(["--lib", "--bins", "--tests"]);
-                    if self.all {
-                        cargo.args(["--features", "evariste-benches/all"]);
-                    } else {
-                        cargo.args(PROGRAMS.iter().flat_map(|package| ["--exclude", package]));
-                    }
-                })?;
-                let documentation = match process::cargo().filter(|_| self.all) {
-                    Some(cargo) => run(cargo, &|cargo| {
-                        cargo.args(["--doc", "--features", "evariste-benches/all"]);
-                    })?,
-                    None => true,
-                };
-                if tests && documentation { Counts::PASSED } else { Counts::FAILED }
+        }
+        jobs.insert(0, first);
+        let mut ended = jobs::run(jobs).into_iter();
+        let mut first = ended.next().unwrap_or_default().into_iter();
+        if count > 0 {
+            let mut counts = Counts::PASSED;
+            for ended in first.by_ref().take(count) {
+                let ended = ended.map(|status| status.success());
+                if let Err(error) = &ended {
+                    println!("FAILED: the tests of the workspace: {error:#}");
+                }
+                if !ended.unwrap_or(false) {
+                    counts = Counts::FAILED;
+                }
             }
-        };
-        self.add("cargo", "workspace", counts);
+            self.add("cargo", "workspace", counts);
+        }
+        for ((group, count), ended) in behind.into_iter().chain(in_order).zip(first.chain(ended.flatten())) {
+            let Report { counts, slowest } =
+                Report::of_process(&report(&group), count, ended).unwrap_or_else(|error| {
+                    println!("FAILED: {group}: {error:#}");
+                    Report { counts: Counts::FAILED, ..Default::default() }
+                });
+            self.add(&group.device, &group.suite, counts);
+            self.took.extend(slowest);
+        }
         Ok(())
     }
 
     /// What the tests of the workspace leave out on this machine, which they cannot tell `cargo test`.
-    fn note_left_out(&mut self) {
-        if self.filter.is_some() {
+    fn note_left_out(&mut self, options: &Options) {
+        if options.filter.is_some() {
             return;
         }
         if cpu_vectors() < Some(CpuVectors::Avx512Ifma) {
-            self.miss("lanes", "the processor has no AVX-512 IFMA, so that the tests of lanes did not run".into());
-            self.add("lanes", "workspace", Counts::SKIPPED);
+            let reason = "the processor has no AVX-512 IFMA, so that the tests of lanes did not run";
+            self.skip("lanes", "workspace", reason.into());
         }
         if !cpu_has_carry_chains() {
-            self.miss(
-                "chains",
-                "the processor has no BMI2 and ADX, so that the tests of long products did not run".into(),
-            );
-            self.add("chains", "workspace", Counts::SKIPPED);
+            let reason = "the processor has no BMI2 and ADX, so that the tests of long products did not run";
+            self.skip("chains", "workspace", reason.into());
         }
         if let Err(error) = Device::wgpu(0) {
-            self.miss("wgpu", format!("tests with it did not run: {error}"));
-            self.add("wgpu", "workspace", Counts::SKIPPED);
+            self.skip("wgpu", "workspace", format!("tests with it did not run: {error}"));
         }
     }
 
-    /// Runs trials named `device::suite::…`, suite after suite.
-    fn run_trials(&mut self, trials: Vec<Trial>, format: FormatSetting) {
-        let mut groups: BTreeMap<(String, String), Vec<Trial>> = BTreeMap::new();
-        let filter = self.filter.as_deref().unwrap_or_default();
-        for trial in trials.into_iter().filter(|trial| trial.name().contains(filter)) {
-            let mut parts = trial.name().split("::").map(str::to_owned);
-            let group = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-            groups.entry(group).or_default().push(trial);
+    /// Prints the trials that took longest, the matrix and what is missing; gives the totals.
+    fn print(&mut self, slowest: usize) -> Counts {
+        self.took.sort_unstable_by(|a, b| b.cmp(a));
+        self.took.truncate(slowest);
+        if !self.took.is_empty() {
+            println!("the slowest trials, in seconds:");
         }
-        for ((device, suite), trials) in groups {
-            println!("{device} {suite}");
-            let start = Instant::now();
-            let arguments = Arguments { format: Some(format), ..Default::default() };
-            let conclusion = libtest_mimic::run(&arguments, trials);
-            let counts = Counts {
-                passed: conclusion.num_passed,
-                failed: conclusion.num_failed,
-                skipped: conclusion.num_ignored,
-            };
-            println!("{device} {suite}: {:.1} s\n", start.elapsed().as_secs_f64());
-            self.add(&device, &suite, counts);
-        }
-    }
-
-    /// The CUDA sources on the host. Whether there is what they take.
-    fn run_emulator(&mut self) -> bool {
-        match evariste_conformance::emulator() {
-            Ok(trials) => {
-                self.run_trials(trials, FormatSetting::Terse);
-                true
-            }
-            Err(error) => {
-                self.miss("emulator", error.to_string());
-                self.add("emulator", "all", Counts::SKIPPED);
-                false
-            }
-        }
-    }
-
-    fn run_kernels(&mut self) -> Result<()> {
-        let mut checks = kernels::wgsl_checks(EVERY_FIELD)?;
-        match nvrtc::version() {
-            Ok(_) => checks.extend(kernels::cuda_checks(&[], EVERY_FIELD)?),
-            Err(error) => {
-                self.miss("nvrtc", error.to_string());
-                self.add("nvrtc", "kernels", Counts::SKIPPED);
-            }
-        }
-        let trial = |check: kernels::Check| {
-            Trial::test(format!("{}::kernels::{check}", check.tool()), move || {
-                check.run().map(drop).map_err(|error| format!("{error:#}").into())
-            })
-        };
-        self.run_trials(checks.into_iter().map(trial).collect(), FormatSetting::Terse);
-        Ok(())
-    }
-
-    fn miss(&mut self, device: &str, reason: String) {
-        self.missing.push(Missing { device: device.to_owned(), reason });
-    }
-
-    /// Prints the matrix and what is missing; gives the totals.
-    fn print(&self) -> Counts {
+        self.took.iter().for_each(|(took, name)| println!("{:7.1}  {name}", took.as_secs_f64()));
         let devices: BTreeSet<&str> = self.cells.keys().map(|(device, _)| device.as_str()).collect();
         let suites: BTreeSet<&str> = self.cells.keys().map(|(_, suite)| suite.as_str()).collect();
         let head: Vec<&str> = ["device"].into_iter().chain(suites.iter().copied()).collect();
