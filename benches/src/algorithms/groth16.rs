@@ -149,16 +149,20 @@ fn over<E: DevicePairing>(session: &mut Session, curve: &str, targets: &[&Target
             let stages = all.iter_mut().map(|(stage, times)| format!("{stage:?} {:.3}", median(times)));
             Ok((timing, None, format!("stages in ms: {}", stages.collect::<Vec<_>>().join(", "))))
         });
-        session.measure(case("prove-many/device", id.clone(), None, MANY), |budget| {
-            let (key, witness) = key()?;
-            let prover = Prover::with_config(device, &key, ProverConfig::default())?;
-            let timing = budget.time(|| {
-                let proofs = prover.prove_many(vec![&witness; MANY])?;
-                ensure!(proofs.len() == MANY, "{} proofs of {MANY}", proofs.len());
-                Ok(())
-            })?;
-            Ok((timing, None, format!("all of {MANY} proofs verified")))
-        });
+        let verified = ProverConfig::default();
+        let many = [("prove-many/device", verified), ("prove-many/tables/device", verified.tables(TABLES))];
+        for (name, config) in many.into_iter().take(if device.info().id.kind == Kind::Cpu { 1 } else { 2 }) {
+            session.measure(case(name, id.clone(), None, MANY), |budget| {
+                let (key, witness) = key()?;
+                let prover = Prover::with_config(device, &key, config)?;
+                let timing = budget.time(|| {
+                    let proofs = prover.prove_many(vec![&witness; MANY])?;
+                    ensure!(proofs.len() == MANY, "{} proofs of {MANY}", proofs.len());
+                    Ok(())
+                })?;
+                Ok((timing, None, format!("all of {MANY} proofs verified")))
+            });
+        }
     }
     if peers && log_n <= MAX_HOST_LOG_N {
         session.measure(case("prove/host", "cpu".into(), Some("arkworks"), 1), |budget| {
