@@ -173,12 +173,14 @@ pub trait WordField: Copy + fmt::Debug + Send + Sync {
     fn add_multiple(self, a: Self::Lanes, x: Self::Lanes, w: &Multiple<Self::Word>) -> Self::Lanes {
         match w {
             Multiple::Few { count, is_negative } => {
-                let twice = || self.add(x, x);
                 let multiple = match count {
                     1 => x,
-                    2 => twice(),
-                    3 => self.add(twice(), x),
-                    _ => self.add(twice(), twice()),
+                    2 => self.add(x, x),
+                    3 => self.add(self.add(x, x), x),
+                    _ => {
+                        let twice = self.add(x, x);
+                        self.add(twice, twice)
+                    }
                 };
                 if *is_negative { self.sub(a, multiple) } else { self.add(a, multiple) }
             }

@@ -1,13 +1,10 @@
 //! Words in vectors of AVX2.
 
-use std::{
-    arch::x86_64::{
-        __m256i, _mm256_add_epi32, _mm256_andnot_si256, _mm256_blend_epi32, _mm256_loadu_si256, _mm256_min_epu32,
-        _mm256_mul_epi32, _mm256_mul_epu32, _mm256_mullo_epi32, _mm256_permute2x128_si256, _mm256_set1_epi32,
-        _mm256_shuffle_epi32, _mm256_slli_epi64, _mm256_srli_epi64, _mm256_srlv_epi32, _mm256_storeu_si256,
-        _mm256_sub_epi32, _mm256_sub_epi64, _mm256_unpackhi_epi64, _mm256_unpacklo_epi64,
-    },
-    array,
+use std::arch::x86_64::{
+    __m256i, _mm256_add_epi32, _mm256_andnot_si256, _mm256_blend_epi32, _mm256_loadu_si256, _mm256_min_epu32,
+    _mm256_mul_epi32, _mm256_mul_epu32, _mm256_mullo_epi32, _mm256_permute2x128_si256, _mm256_set1_epi32,
+    _mm256_shuffle_epi32, _mm256_slli_epi64, _mm256_srli_epi64, _mm256_srlv_epi32, _mm256_storeu_si256,
+    _mm256_sub_epi32, _mm256_sub_epi64, _mm256_unpackhi_epi64, _mm256_unpacklo_epi64,
 };
 
 use super::{Halving, Multiple, Shoup, Word31, WordField, WordJob, WordPart};
@@ -48,26 +45,49 @@ impl Word31x8 {
         unsafe { _mm256_min_epu32(x, _mm256_add_epi32(x, self.splat(self.0.modulus))) }
     }
 
-    /// The product between −p and p of such signed numbers, each of even and of odd lanes. The low halves of a · b and
-    /// of the multiple of p are equal.
-    #[inline(always)]
-    fn signed_product(self, a: [__m256i; 2], b: [__m256i; 2]) -> __m256i {
-        // SAFETY: as for `reduced`.
-        unsafe {
-            let (inverse, p) = (self.splat(self.0.inverse), self.splat(self.0.modulus));
-            let [even, odd] = [0, 1].map(|i| {
-                let product = _mm256_mul_epi32(a[i], b[i]);
-                _mm256_sub_epi64(product, _mm256_mul_epi32(_mm256_mul_epu32(product, inverse), p))
-            });
-            _mm256_blend_epi32::<0b1010_1010>(_mm256_shuffle_epi32::<0b11_11_01_01>(even), odd)
-        }
-    }
-
     /// The lanes, and the odd ones at the places of even ones.
     #[inline(always)]
     fn halves(self, x: __m256i) -> [__m256i; 2] {
         // SAFETY: as for `reduced`.
         [x, unsafe { _mm256_shuffle_epi32::<0b11_11_01_01>(x) }]
+    }
+
+    /// Products between −p and p of such signed numbers, each of even and of odd lanes. Products of one kind come one
+    /// after the other, so that none waits for the one before.
+    ///
+    /// There are no closures, here and in what is called for many elements: those that are not inlined would be compiled
+    /// without these instructions.
+    #[inline(always)]
+    fn signed_products<const N: usize>(self, a: &[[__m256i; 2]; N], b: &[[__m256i; 2]; N]) -> [__m256i; N] {
+        let (mut products, mut multiples, mut results) = (*a, *a, [a[0][0]; N]);
+        // SAFETY: as for `reduced`.
+        unsafe {
+            let (inverse, p) = (self.splat(self.0.inverse), self.splat(self.0.modulus));
+            for i in 0..N {
+                products[i] = [_mm256_mul_epi32(a[i][0], b[i][0]), _mm256_mul_epi32(a[i][1], b[i][1])];
+            }
+            for i in 0..N {
+                let [even, odd] = products[i];
+                let [even, odd] = [_mm256_mul_epu32(even, inverse), _mm256_mul_epu32(odd, inverse)];
+                multiples[i] = [_mm256_mul_epi32(even, p), _mm256_mul_epi32(odd, p)];
+            }
+            for i in 0..N {
+                let even = _mm256_sub_epi64(products[i][0], multiples[i][0]);
+                let odd = _mm256_sub_epi64(products[i][1], multiples[i][1]);
+                results[i] = _mm256_blend_epi32::<0b1010_1010>(_mm256_shuffle_epi32::<0b11_11_01_01>(even), odd);
+            }
+        }
+        results
+    }
+
+    /// The halves of each.
+    #[inline(always)]
+    fn all_halves<const N: usize>(self, x: [__m256i; N]) -> [[__m256i; 2]; N] {
+        let mut halves = [[x[0]; 2]; N];
+        for i in 0..N {
+            halves[i] = self.halves(x[i]);
+        }
+        halves
     }
 }
 
@@ -162,21 +182,25 @@ impl WordField for Word31x8 {
     /// Between −p and p, signed, products need no corrections.
     #[inline(always)]
     fn powers_of_sums<const N: usize>(self, a: &mut [__m256i; N], b: [__m256i; N], alpha: u32) {
-        // SAFETY: as for `reduced`.
-        let less_p = |x| unsafe { _mm256_sub_epi32(x, self.splat(self.0.modulus)) };
-        // SAFETY: as above.
-        let x: [_; N] = array::from_fn(|i| self.halves(less_p(unsafe { _mm256_add_epi32(a[i], b[i]) })));
-        let products = |a: [[__m256i; 2]; N], b: [[__m256i; 2]; N]| -> [__m256i; N] {
-            array::from_fn(|i| self.signed_product(a[i], b[i]))
+        let mut x = [[a[0]; 2]; N];
+        for i in 0..N {
+            // SAFETY: as for `reduced`.
+            let sum = unsafe { _mm256_sub_epi32(_mm256_add_epi32(a[i], b[i]), self.splat(self.0.modulus)) };
+            x[i] = self.halves(sum);
+        }
+        let squares = self.all_halves(self.signed_products(&x, &x));
+        let factors = match alpha {
+            3 => [squares, x],
+            5 => [self.all_halves(self.signed_products(&squares, &squares)), x],
+            _ => {
+                let fourth = self.all_halves(self.signed_products(&squares, &squares));
+                [fourth, self.all_halves(self.signed_products(&squares, &x))]
+            }
         };
-        let halves = |a: [__m256i; N]| a.map(|a| self.halves(a));
-        let squares = halves(products(x, x));
-        let powers = match alpha {
-            3 => products(squares, x),
-            5 => products(halves(products(squares, squares)), x),
-            _ => products(halves(products(squares, squares)), halves(products(squares, x))),
-        };
-        *a = powers.map(|power| self.corrected(power));
+        let powers = self.signed_products(&factors[0], &factors[1]);
+        for i in 0..N {
+            a[i] = self.corrected(powers[i]);
+        }
     }
 
     const HALVES: bool = true;

@@ -12,7 +12,7 @@ use std::{
             _mm512_stream_si512, _mm512_sub_epi32, _mm512_sub_epi64,
         },
     },
-    array, hint,
+    hint,
 };
 
 use super::{
@@ -61,9 +61,8 @@ impl Word31x16 {
         // SAFETY: the processor has the instructions, or there were no `self`.
         unsafe {
             let p = _mm512_set1_epi32(self.0.modulus as i32);
-            let [even, odd] = quotients.map(|quotients| _mm512_mul_epi32(opaque(quotients), p));
-            let even = _mm512_sub_epi64(products[0], even);
-            let odd = _mm512_sub_epi64(products[1], odd);
+            let even = _mm512_sub_epi64(products[0], _mm512_mul_epi32(opaque(quotients[0]), p));
+            let odd = _mm512_sub_epi64(products[1], _mm512_mul_epi32(opaque(quotients[1]), p));
             _mm512_mask_shuffle_epi32::<0b11_11_01_01>(odd, 0x5555, even)
         }
     }
@@ -75,22 +74,49 @@ impl Word31x16 {
         unsafe { _mm512_min_epu32(x, _mm512_add_epi32(x, _mm512_set1_epi32(self.0.modulus as i32))) }
     }
 
-    /// The product between −p and p of such signed numbers, each of even and of odd lanes.
-    #[inline(always)]
-    fn signed_product(self, a: [__m512i; 2], b: [__m512i; 2]) -> __m512i {
-        // SAFETY: as for `difference`.
-        unsafe {
-            let products = [_mm512_mul_epi32(a[0], b[0]), _mm512_mul_epi32(a[1], b[1])];
-            let inverse = self.splat(self.0.inverse);
-            self.difference(products, products.map(|product| _mm512_mul_epu32(product, inverse)))
-        }
-    }
-
     /// The lanes, and the odd ones at the places of even ones.
     #[inline(always)]
     fn halves(self, x: __m512i) -> [__m512i; 2] {
         // SAFETY: as for `difference`.
         [x, unsafe { _mm512_shuffle_epi32::<0b11_11_01_01>(x) }]
+    }
+
+    /// Products between −p and p of such signed numbers, each of even and of odd lanes. Products of one kind come one
+    /// after the other, so that none waits for the one before.
+    ///
+    /// There are no closures, here and in what is called for many elements: those that are not inlined would be compiled
+    /// without these instructions.
+    #[inline(always)]
+    fn signed_products<const N: usize>(self, a: &[[__m512i; 2]; N], b: &[[__m512i; 2]; N]) -> [__m512i; N] {
+        let (mut products, mut multiples, mut results) = (*a, *a, [a[0][0]; N]);
+        // SAFETY: as for `difference`.
+        unsafe {
+            let (inverse, p) = (self.splat(self.0.inverse), self.splat(self.0.modulus));
+            for i in 0..N {
+                products[i] = [_mm512_mul_epi32(a[i][0], b[i][0]), _mm512_mul_epi32(a[i][1], b[i][1])];
+            }
+            for i in 0..N {
+                let [even, odd] = products[i];
+                let [even, odd] = [_mm512_mul_epu32(even, inverse), _mm512_mul_epu32(odd, inverse)];
+                multiples[i] = [_mm512_mul_epi32(opaque(even), p), _mm512_mul_epi32(opaque(odd), p)];
+            }
+            for i in 0..N {
+                let even = _mm512_sub_epi64(products[i][0], multiples[i][0]);
+                let odd = _mm512_sub_epi64(products[i][1], multiples[i][1]);
+                results[i] = _mm512_mask_shuffle_epi32::<0b11_11_01_01>(odd, 0x5555, even);
+            }
+        }
+        results
+    }
+
+    /// The halves of each.
+    #[inline(always)]
+    fn all_halves<const N: usize>(self, x: [__m512i; N]) -> [[__m512i; 2]; N] {
+        let mut halves = [[x[0]; 2]; N];
+        for i in 0..N {
+            halves[i] = self.halves(x[i]);
+        }
+        halves
     }
 }
 
@@ -206,21 +232,25 @@ impl WordField for Word31x16 {
     /// Between −p and p, signed, products need no corrections.
     #[inline(always)]
     fn powers_of_sums<const N: usize>(self, a: &mut [__m512i; N], b: [__m512i; N], alpha: u32) {
-        // SAFETY: as for `difference`.
-        let less_p = |x| unsafe { _mm512_sub_epi32(x, self.splat(self.0.modulus)) };
-        // SAFETY: as above.
-        let x: [_; N] = array::from_fn(|i| self.halves(less_p(unsafe { _mm512_add_epi32(a[i], b[i]) })));
-        let products = |a: [[__m512i; 2]; N], b: [[__m512i; 2]; N]| -> [__m512i; N] {
-            array::from_fn(|i| self.signed_product(a[i], b[i]))
+        let mut x = [[a[0]; 2]; N];
+        for i in 0..N {
+            // SAFETY: as for `difference`.
+            let sum = unsafe { _mm512_sub_epi32(_mm512_add_epi32(a[i], b[i]), self.splat(self.0.modulus)) };
+            x[i] = self.halves(sum);
+        }
+        let squares = self.all_halves(self.signed_products(&x, &x));
+        let factors = match alpha {
+            3 => [squares, x],
+            5 => [self.all_halves(self.signed_products(&squares, &squares)), x],
+            _ => {
+                let fourth = self.all_halves(self.signed_products(&squares, &squares));
+                [fourth, self.all_halves(self.signed_products(&squares, &x))]
+            }
         };
-        let halves = |a: [__m512i; N]| a.map(|a| self.halves(a));
-        let squares = halves(products(x, x));
-        let powers = match alpha {
-            3 => products(squares, x),
-            5 => products(halves(products(squares, squares)), x),
-            _ => products(halves(products(squares, squares)), halves(products(squares, x))),
-        };
-        *a = powers.map(|power| self.corrected(power));
+        let powers = self.signed_products(&factors[0], &factors[1]);
+        for i in 0..N {
+            a[i] = self.corrected(powers[i]);
+        }
     }
 
     const HALVES: bool = true;

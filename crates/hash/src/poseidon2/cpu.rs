@@ -414,8 +414,9 @@ impl<'a, F: WordField, const W: usize> Permutation<'a, F, W> {
         let mut s = self.mix(state);
         for (rows, is_first) in [(0..end, true), (end..diagonal, false)] {
             for constants in self.constants[rows].chunks_exact(W) {
-                for (x, constants) in s.as_chunks_mut::<4>().0.iter_mut().zip(constants.as_chunks::<4>().0) {
-                    field.powers_of_sums(x, constants.map(|constant| field.splat(constant)), self.alpha);
+                for (x, c) in s.as_chunks_mut::<4>().0.iter_mut().zip(constants.as_chunks::<4>().0) {
+                    let c = [field.splat(c[0]), field.splat(c[1]), field.splat(c[2]), field.splat(c[3])];
+                    field.powers_of_sums(x, c, self.alpha);
                 }
                 s = self.mix(s);
             }
@@ -459,6 +460,12 @@ impl<'a, F: WordField, const W: usize> Permutation<'a, F, W> {
         s
     }
 
+    /// sum ± `COUNT` · x. A closure would be compiled without the processor's instructions.
+    #[inline(always)]
+    fn add_few<const COUNT: u8, const IS_NEGATIVE: bool>(&self, sum: F::Lanes, x: F::Lanes) -> F::Lanes {
+        self.field.add_multiple(sum, x, &Multiple::Few { count: COUNT, is_negative: IS_NEGATIVE })
+    }
+
     /// The same with a [`PUBLISHED`] diagonal.
     #[inline(always)]
     fn published_rounds(&self, mut s: [F::Lanes; W], constants: &[F::Word], halvings: &[Halving; W]) -> [F::Lanes; W] {
@@ -468,15 +475,14 @@ impl<'a, F: WordField, const W: usize> Permutation<'a, F, W> {
             let sum = field.add(others, s[0]);
             // The sum of all, less 2 times the first.
             s[0] = field.sub(others, s[0]);
-            let few = |x, count, is_negative| field.add_multiple(sum, x, &Multiple::Few { count, is_negative });
-            s[1] = few(s[1], 1, false);
-            s[2] = few(s[2], 2, false);
+            s[1] = self.add_few::<1, false>(sum, s[1]);
+            s[2] = self.add_few::<2, false>(sum, s[2]);
             s[3] = field.add_halved(sum, s[3], &halvings[3]);
-            s[4] = few(s[4], 3, false);
-            s[5] = few(s[5], 4, false);
+            s[4] = self.add_few::<3, false>(sum, s[4]);
+            s[5] = self.add_few::<4, false>(sum, s[5]);
             s[6] = field.add_halved(sum, s[6], &halvings[6]);
-            s[7] = few(s[7], 3, true);
-            s[8] = few(s[8], 4, true);
+            s[7] = self.add_few::<3, true>(sum, s[7]);
+            s[8] = self.add_few::<4, true>(sum, s[8]);
             each_from_9!(|I| if I < W {
                 s[I] = field.add_halved(sum, s[I], &halvings[I]);
             });
