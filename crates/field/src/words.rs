@@ -52,6 +52,30 @@ macro_rules! apart {
     };
 }
 
+/// [`WordField::powers_of_sums`] by signed numbers between −p and p, whose products need no corrections.
+#[cfg(target_arch = "x86_64")]
+macro_rules! signed_powers {
+    () => {
+        #[inline(always)]
+        fn powers_of_sums<const N: usize>(self, a: &mut [Self::Lanes; N], b: [Self::Lanes; N], alpha: u32) {
+            let mut x = [[a[0]; 2]; N];
+            for i in 0..N {
+                x[i] = self.halves(self.signed_sum(a[i], b[i]));
+            }
+            let squares = self.signed_products(&x, &x);
+            let factors = match alpha {
+                3 => [squares, x],
+                5 => [self.signed_products(&squares, &squares), x],
+                _ => [self.signed_products(&squares, &squares), self.signed_products(&squares, &x)],
+            };
+            let powers = self.signed_products(&factors[0], &factors[1]);
+            for i in 0..N {
+                a[i] = self.corrected(powers[i][0]);
+            }
+        }
+    };
+}
+
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]

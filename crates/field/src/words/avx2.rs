@@ -52,42 +52,31 @@ impl Word31x8 {
         [x, unsafe { _mm256_shuffle_epi32::<0b11_11_01_01>(x) }]
     }
 
-    /// Products between −p and p of such signed numbers, each of even and of odd lanes. Products of one kind come one
-    /// after the other, so that none waits for the one before.
+    /// a + b, between −p and p.
+    #[inline(always)]
+    fn signed_sum(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: as for `reduced`.
+        unsafe { _mm256_sub_epi32(_mm256_add_epi32(a, b), self.splat(self.0.modulus)) }
+    }
+
+    /// Products between −p and p of such signed numbers, all as [`Self::halves`].
     ///
     /// There are no closures, here and in what is called for many elements: those that are not inlined would be compiled
     /// without these instructions.
     #[inline(always)]
-    fn signed_products<const N: usize>(self, a: &[[__m256i; 2]; N], b: &[[__m256i; 2]; N]) -> [__m256i; N] {
-        let (mut products, mut multiples, mut results) = (*a, *a, [a[0][0]; N]);
-        // SAFETY: as for `reduced`.
-        unsafe {
-            let (inverse, p) = (self.splat(self.0.inverse), self.splat(self.0.modulus));
-            for i in 0..N {
-                products[i] = [_mm256_mul_epi32(a[i][0], b[i][0]), _mm256_mul_epi32(a[i][1], b[i][1])];
-            }
-            for i in 0..N {
-                let [even, odd] = products[i];
-                let [even, odd] = [_mm256_mul_epu32(even, inverse), _mm256_mul_epu32(odd, inverse)];
-                multiples[i] = [_mm256_mul_epi32(even, p), _mm256_mul_epi32(odd, p)];
-            }
-            for i in 0..N {
-                let even = _mm256_sub_epi64(products[i][0], multiples[i][0]);
-                let odd = _mm256_sub_epi64(products[i][1], multiples[i][1]);
-                results[i] = _mm256_blend_epi32::<0b1010_1010>(_mm256_shuffle_epi32::<0b11_11_01_01>(even), odd);
-            }
+    fn signed_products<const N: usize>(self, a: &[[__m256i; 2]; N], b: &[[__m256i; 2]; N]) -> [[__m256i; 2]; N] {
+        let mut results = *a;
+        for i in 0..N {
+            // SAFETY: as for `reduced`.
+            results[i] = self.halves(unsafe {
+                let (inverse, p) = (self.splat(self.0.inverse), self.splat(self.0.modulus));
+                let (even, odd) = (_mm256_mul_epi32(a[i][0], b[i][0]), _mm256_mul_epi32(a[i][1], b[i][1]));
+                let even = _mm256_sub_epi64(even, _mm256_mul_epi32(_mm256_mul_epu32(even, inverse), p));
+                let odd = _mm256_sub_epi64(odd, _mm256_mul_epi32(_mm256_mul_epu32(odd, inverse), p));
+                _mm256_blend_epi32::<0b1010_1010>(_mm256_shuffle_epi32::<0b11_11_01_01>(even), odd)
+            });
         }
         results
-    }
-
-    /// The halves of each.
-    #[inline(always)]
-    fn all_halves<const N: usize>(self, x: [__m256i; N]) -> [[__m256i; 2]; N] {
-        let mut halves = [[x[0]; 2]; N];
-        for i in 0..N {
-            halves[i] = self.halves(x[i]);
-        }
-        halves
     }
 }
 
@@ -179,29 +168,7 @@ impl WordField for Word31x8 {
         }
     }
 
-    /// Between −p and p, signed, products need no corrections.
-    #[inline(always)]
-    fn powers_of_sums<const N: usize>(self, a: &mut [__m256i; N], b: [__m256i; N], alpha: u32) {
-        let mut x = [[a[0]; 2]; N];
-        for i in 0..N {
-            // SAFETY: as for `reduced`.
-            let sum = unsafe { _mm256_sub_epi32(_mm256_add_epi32(a[i], b[i]), self.splat(self.0.modulus)) };
-            x[i] = self.halves(sum);
-        }
-        let squares = self.all_halves(self.signed_products(&x, &x));
-        let factors = match alpha {
-            3 => [squares, x],
-            5 => [self.all_halves(self.signed_products(&squares, &squares)), x],
-            _ => {
-                let fourth = self.all_halves(self.signed_products(&squares, &squares));
-                [fourth, self.all_halves(self.signed_products(&squares, &x))]
-            }
-        };
-        let powers = self.signed_products(&factors[0], &factors[1]);
-        for i in 0..N {
-            a[i] = self.corrected(powers[i]);
-        }
-    }
+    signed_powers!();
 
     const HALVES: bool = true;
 
