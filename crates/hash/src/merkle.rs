@@ -48,7 +48,8 @@ pub(crate) mod verifier;
 /// this a mixed matrix commitment (`MerkleTreeMmcs`), and the roots are the same.
 ///
 /// For 2^k rows of c elements it takes 2^k·⌈c / rate⌉ permutations for leaves and 2^k − 1 for nodes of two children, a
-/// third of these for nodes of four. A launch hashes all rows, and another one each layer. The matrices are read once.
+/// third of these for nodes of four. A launch hashes all rows, and another one each
+/// layer. With two children, layers of few nodes go by several a launch. The matrices are read once.
 pub struct Merkle<F: DevicePrimeField, H: TreeHash<F> = Poseidon2<F>> {
     hash: H,
     rows: GatherScatter<Mont<F>>,
@@ -145,9 +146,12 @@ impl<F: DevicePrimeField, H: TreeHash<F>> Merkle<F, H> {
             let of_height: Vec<_> = of_height.map(|(rows, _)| *rows).collect();
             self.hash.tree_rows(&of_height, out, stride)
         };
-        let nodes = plan.build(secrecy, &rows, &|children, count, out, stride| {
-            self.hash.tree_nodes(children, count, out, stride)
-        })?;
+        let nodes = plan.build(
+            secrecy,
+            &rows,
+            &|children, count, out, stride| self.hash.tree_nodes(children, count, out, stride),
+            &|nodes, start, len, layers| self.hash.tree_layers(nodes, start, len, layers),
+        )?;
         Ok(MerkleTree { nodes, digest, layers, dimensions, field: PhantomData })
     }
 
@@ -316,6 +320,9 @@ type HashRows<'a, N> = &'a dyn Fn(usize, ViewMut<'_, N>, usize) -> Result<()>;
 /// Writes the nodes over each so many neighbours, so far apart.
 type HashNodes<'a, N> = &'a dyn Fn(View<'_, N>, usize, ViewMut<'_, N>, usize) -> Result<()>;
 
+/// Writes some of so many layers over two children, see [`TreeHash::tree_layers`].
+type HashLayers<'a, N> = &'a dyn Fn(ViewMut<'_, N>, usize, usize, usize) -> Result<usize>;
+
 impl Plan<'_> {
     /// Computes all layers.
     fn build<N: Element>(
@@ -323,6 +330,7 @@ impl Plan<'_> {
         secrecy: Secrecy,
         hash_rows: HashRows<'_, N>,
         hash_nodes: HashNodes<'_, N>,
+        hash_layers: HashLayers<'_, N>,
     ) -> Result<Buffer<N>> {
         let Self { queue, layers, digest, dimensions } = *self;
         let device = queue.device();
@@ -333,11 +341,27 @@ impl Plan<'_> {
             queue.clear(nodes.view_mut(from..to)?)?;
         }
         hash_rows(layers[0].nodes, nodes.view_mut(..layers[0].nodes * digest)?, 1)?;
-        for (layer, next) in layers.iter().zip(&layers[1..]) {
+        let is_plain = |next: &Layer| dimensions.iter().all(|matrix| matrix.height != next.nodes);
+        let mut i = 0;
+        while let [layer, next, ..] = &layers[i..] {
+            // Layers over two children each that lie one after the other.
+            let pairs = layers[i..].iter().zip(&layers[i + 1..]);
+            let pairs = pairs
+                .take_while(|(layer, next)| layer.children == 2 && layer.digests == layer.nodes && is_plain(next))
+                .count();
+            let done = match pairs {
+                0 => 0,
+                _ => hash_layers(nodes.as_view_mut(), layer.start, next.nodes, pairs)?,
+            };
+            if done > 0 {
+                i += done;
+                continue;
+            }
+            i += 1;
             let (before, after) = nodes.as_view_mut().split_at(next.start * digest)?;
             let children = before.view(layer.start * digest..)?;
             let parents = after.into_part(..next.nodes * digest)?;
-            if dimensions.iter().all(|matrix| matrix.height != next.nodes) {
+            if is_plain(next) {
                 hash_nodes(children, layer.children, parents, 1)?;
                 continue;
             }

@@ -6,7 +6,10 @@ use evariste_backend::{
 };
 use evariste_field::{DevicePrimeField, Mont};
 
-use self::params::{CompressParams, GrindParams, HashParams, MAX_HALVED, PermuteParams, Shape, THREADS, flags};
+use self::params::{
+    CompressParams, GrindParams, HashParams, LANE_THREADS, LayersParams, MAX_HALVED, PermuteParams, Shape, THREADS,
+    flags,
+};
 use crate::{error::Result, layers::Arity, parameters::Poseidon2Parameters};
 
 mod cpu;
@@ -17,6 +20,12 @@ mod wgsl;
 
 /// Rows whose sponges several launches carry on, at a time: states of 16 words take 64 MiB.
 const CARRIED_ROWS: usize = 1 << 20;
+
+/// Nodes of the longest layer that `compress_layers` computes. From twice as many on, one thread a node keeps an H200 as busy.
+const LAYER_NODES: usize = 1 << 13;
+
+/// Elements between the places where views start for `compress_layers`. wgpu binds buffers from every 256 bytes on.
+const VIEW_ELEMENTS: usize = 64;
 
 /// Words of a buffer that one launch indexes, at most.
 const WORDS: usize = 1 << 31;
@@ -65,6 +74,7 @@ struct Shared<F: DevicePrimeField> {
     permute: LazyKernel<PermuteParams>,
     compress: LazyKernel<CompressParams>,
     compress_four: LazyKernel<CompressParams>,
+    compress_layers: LazyKernel<LayersParams>,
     hash_rows: LazyKernel<HashParams>,
     carried: LazyKernel<HashParams>,
     grind: LazyKernel<GrindParams>,
@@ -126,6 +136,7 @@ impl<F: DevicePrimeField> Poseidon2<F> {
             permute: LazyKernel::default(),
             compress: LazyKernel::default(),
             compress_four: LazyKernel::default(),
+            compress_layers: LazyKernel::default(),
             hash_rows: LazyKernel::default(),
             carried: LazyKernel::default(),
             grind: LazyKernel::default(),
@@ -161,6 +172,9 @@ impl<F: DevicePrimeField> Poseidon2<F> {
         for count in compressed(&self.shared.parameters) {
             self.shared.compress(*count)?;
         }
+        if self.shared.parameters.arity == Arity::Two {
+            self.shared.compress_layers()?;
+        }
         self.shared.hash_rows(false)?;
         self.shared.hash_rows(true)?;
         self.shared.grind()?;
@@ -173,13 +187,14 @@ impl<F: DevicePrimeField> Poseidon2<F> {
     pub fn kernels(parameters: &Poseidon2Parameters<F>) -> Vec<KernelSpec> {
         let shape = Shape::of(parameters);
         let compressions = compressed(parameters).iter().map(|count| spec::compress::<F>(shape, *count));
+        let layers = (parameters.arity == Arity::Two).then(|| spec::compress_layers::<F>(shape));
         let others = [
             spec::permute::<F>(shape),
             spec::hash_rows::<F>(shape, false),
             spec::hash_rows::<F>(shape, true),
             spec::grind::<F>(shape),
         ];
-        compressions.chain(others).collect()
+        compressions.chain(layers).chain(others).collect()
     }
 
     /// Returns the bytes of device memory that [`Poseidon2::hash_rows`] takes beside its arguments, for `matrices`
@@ -277,7 +292,39 @@ impl<F: DevicePrimeField> Poseidon2<F> {
         Ok(())
     }
 
-    /// The same with the hash of the digests.
+    /// Computes layers of nodes over two children, by one launch. The first has `len` nodes, a power of two, each other one
+    /// half as many. From digest number `start` on, `nodes` has the first one's children, then the layers. Returns how many
+    /// of `layers` it takes; for none, nothing is launched.
+    pub(crate) fn compress_layers(
+        &self,
+        mut nodes: ViewMut<'_, Mont<F>>,
+        start: usize,
+        len: usize,
+        layers: usize,
+    ) -> Result<usize> {
+        if self.shared.parameters.arity != Arity::Two || len > LAYER_NODES {
+            return Ok(0);
+        }
+        self.expect_here(nodes.device())?;
+        let digest = self.shared.parameters.digest;
+        let layers = layers.min(self.shared.shape().layers() as usize);
+        let from = start * digest;
+        let view = from - from % VIEW_ELEMENTS;
+        let nodes = nodes.view_mut(view..from + (4 * len - ((2 * len) >> layers)) * digest)?;
+        let kernel = self.shared.compress_layers()?;
+        self.shared.ready.wait(&self.queue)?;
+        let [half, partial] = self.shared.rounds();
+        let start = (from - view) as u32;
+        let params = LayersParams { len: len as u32, half, partial, layers: layers as u32, start };
+        let args = &mut [Arg::read(&self.shared.constants), Arg::write(nodes)];
+        let groups = (len as u64 * u64::from(self.shared.shape().lanes())).div_ceil(LANE_THREADS.into());
+        // SAFETY: there are 2·`len` children, then the layers, and the constants of so many rounds. A workgroup has a node
+        // or none in the last layer.
+        unsafe { kernel.launch(&self.queue, groups, &params, args)? };
+        Ok(layers)
+    }
+
+    /// The same as [`Self::compress_apart`] with the hash of the digests.
     fn compress_by_sponge(
         &self,
         children: View<'_, Mont<F>>,
@@ -444,6 +491,10 @@ impl<F: DevicePrimeField> Shared<F> {
     fn compress(&self, count: usize) -> Result<&Kernel<CompressParams>> {
         let kernel = if count == 2 { &self.compress } else { &self.compress_four };
         Ok(kernel.get(&self.device, || spec::compress::<F>(self.shape(), count))?)
+    }
+
+    fn compress_layers(&self) -> Result<&Kernel<LayersParams>> {
+        Ok(self.compress_layers.get(&self.device, || spec::compress_layers::<F>(self.shape()))?)
     }
 
     fn hash_rows(&self, is_carried: bool) -> Result<&Kernel<HashParams>> {

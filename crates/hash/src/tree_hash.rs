@@ -51,6 +51,11 @@ pub trait TreeHash<F: DevicePrimeField>: Clone + fmt::Debug + sealed::Sealed {
         stride: usize,
     ) -> Result<()>;
 
+    /// Writes some of `layers` layers of nodes over two children, each after its children: `len` nodes over those from
+    /// digest number `start` on, then half as many, and so on. Returns how many layers it wrote.
+    #[doc(hidden)]
+    fn tree_layers(&self, nodes: ViewMut<'_, Self::Node>, start: usize, len: usize, layers: usize) -> Result<usize>;
+
     /// Reads rows of each matrix, and then digests.
     #[doc(hidden)]
     fn tree_opening(&self, wanted: &Wanted<'_, F, Self::Node>) -> Result<Opened<F, Self::Node>>;
@@ -142,6 +147,10 @@ impl<F: DevicePrimeField> TreeHash<F> for Poseidon2<F> {
         stride: usize,
     ) -> Result<()> {
         self.compress_apart(children, count, out, stride)
+    }
+
+    fn tree_layers(&self, nodes: ViewMut<'_, Mont<F>>, start: usize, len: usize, layers: usize) -> Result<usize> {
+        self.compress_layers(nodes, start, len, layers)
     }
 
     /// By one read: digests are elements too.

@@ -43,6 +43,10 @@ fn add(trials: &mut DeviceTrials<'_>) {
     trials.add("poseidon2::koala-bear", poseidon2::<small::KoalaBear, 24>);
     trials.add("poseidon2::mersenne-31", poseidon2::<small::Mersenne31, 16>);
     trials.add("poseidon2::goldilocks", poseidon2::<small::Goldilocks, 16>);
+    // Elements of two words, and twelve of them by 16 threads.
+    trials.add("poseidon2::tree_of_goldilocks", |device| {
+        tree_with(device, Poseidon2::new(device, parameters::<small::Goldilocks>(12)?)?, Reads::Shared)
+    });
     trials.add("poseidon2::tree_of_four", |device| {
         let hash = Poseidon2::new(device, parameters::<small::Goldilocks>(16)?)?;
         tree_with(device, hash, Reads::Shared)?;
@@ -117,6 +121,14 @@ fn poseidon2<F: Poseidon2Field, const WIDTH: usize>(device: &Device) -> Outcome 
         let (data, mut out) = (device.upload::<Mont<F>>(&digests)?, garbage(device, len * digest)?);
         poseidon2.compress(data.view(1..)?, &mut out)?;
         expect_same(&format!("{len} groups of digests"), &out.to_vec()?, &expected)?;
+    }
+    // Workgroups go up several layers: one, and several.
+    for rows in [2, 16, 512] {
+        let matrix = (samples::<F>(rows, 11), 1);
+        let merkle = Merkle::new(poseidon2.clone());
+        let data = device.upload::<Mont<F>>(&matrix.0)?;
+        let root = merkle.root(&merkle.commit(&[Rows::new(&data, 1)])?)?;
+        expect_same(&format!("the root over {rows} rows"), &root, &expected_root(&parameters, &[matrix]))?;
     }
     grind(&poseidon2, &parameters)
 }
@@ -288,12 +300,16 @@ fn prepared(device: &Device) -> Outcome {
     let (mut data, mut out) = (device.zeros::<Mont<BabyBear>>(64)?, device.zeros::<Mont<BabyBear>>(32)?);
     bytes::prepared(device)?;
     let merkle = Merkle::new(poseidon2.clone());
+    let fours = Merkle::new(Poseidon2::new(device, parameters::<small::Goldilocks>(16)?)?);
+    fours.prepare()?;
+    let rows = device.zeros::<Mont<small::Goldilocks>>(64)?;
     quietly(device, "what prepared permutations compile", || {
         poseidon2.permute(&mut data)?;
         poseidon2.compress(&data, &mut out)?;
         poseidon2.grind(&[BabyBear::from(3); 16], 0, 1)?;
-        // A digest takes 32 bytes. Layers start at multiples of 256 and between them.
         merkle.commit(&[Rows::new(&data, 4)])?;
+        // A digest takes 32 bytes. Layers start at multiples of 256 and between them.
+        fours.commit(&[Rows::new(&rows, 1)])?;
         Ok(poseidon2.hash_rows(&[Rows::new(&data, 16), Rows::new(&data, 16)], &mut out)?)
     })
 }

@@ -165,9 +165,12 @@ impl ByteMerkle {
             Ok(())
         };
         let secrecy = Secrecy::of(matrices.iter().map(|rows| rows.values.secrecy()));
-        let nodes = plan.build(secrecy, &rows, &|children, count, out, stride| {
-            self.hash.compress_apart(children, count, out, stride)
-        })?;
+        let nodes = plan.build(
+            secrecy,
+            &rows,
+            &|children, count, out, stride| self.hash.compress_apart(children, count, out, stride),
+            &|_, _, _, _| Ok(0),
+        )?;
         Ok(MerkleTree { nodes, digest: 1, layers, dimensions, field: PhantomData })
     }
 

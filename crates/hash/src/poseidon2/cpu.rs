@@ -11,7 +11,7 @@ use evariste_field::{
     words::{Halving, MAX_LANES, Multiple, WordField, WordJob, Words, transpose},
 };
 
-use super::params::{CompressParams, GrindParams, HashParams, PermuteParams, Shape, flags};
+use super::params::{CompressParams, GrindParams, HashParams, LayersParams, PermuteParams, Shape, flags};
 use crate::{layers::Arity, parameters::Poseidon2Parameters, reference};
 
 /// States that a thread takes at a time.
@@ -55,6 +55,23 @@ pub(super) fn compress<F: DevicePrimeField>(
         let input = Input::Digests(children, group);
         run::<F>(words, shape, rounds, constants, Work { count, ..Work::of(input, out, stride) });
     });
+}
+
+/// The body of `compress_layers`.
+pub(super) fn compress_layers<F: DevicePrimeField>(
+    shape: Shape,
+    params: &LayersParams,
+    constants: &[u32],
+    nodes: &mut [u32],
+) {
+    let LayersParams { half, partial, .. } = *params;
+    let mut rest = &mut nodes[params.start as usize * F::LIMBS..];
+    for layer in 0..params.layers {
+        let len = params.len >> layer;
+        let (children, others) = rest.split_at_mut(2 * len as usize * shape.digest * F::LIMBS);
+        compress::<F>(shape, 2, &CompressParams { len, half, partial, stride: 1 }, constants, children, others);
+        rest = others;
+    }
 }
 
 /// The body of `hash_rows`.

@@ -5,6 +5,9 @@ use evariste_backend::{constants, params};
 /// Threads of a workgroup: a state takes 40 to 66 registers of a thread.
 pub(super) const THREADS: u32 = 128;
 
+/// Threads of a workgroup that have one element each.
+pub(super) const LANE_THREADS: u32 = 256;
+
 params! {
     /// What `permute` takes.
     pub(super) struct PermuteParams {
@@ -24,6 +27,18 @@ params! {
         pub(super) partial: u32,
         /// The distance of digests in the output, in digests.
         pub(super) stride: u32,
+    }
+
+    /// What `compress_layers` takes.
+    pub(super) struct LayersParams {
+        /// The nodes of the first layer, a power of two.
+        pub(super) len: u32,
+        pub(super) half: u32,
+        pub(super) partial: u32,
+        /// How many layers: at most those in which a workgroup has nodes.
+        pub(super) layers: u32,
+        /// The first element of the digests under the first layer.
+        pub(super) start: u32,
     }
 
     /// What `hash_rows` takes.
@@ -84,3 +99,15 @@ pub(super) struct Shape {
 
 /// Elements of the longest states whose products are shifts: longer ones are not measured.
 pub(super) const MAX_HALVED: usize = 24;
+
+impl Shape {
+    /// Threads that have one element of a state each, or none.
+    pub(super) fn lanes(&self) -> u32 {
+        self.width.next_power_of_two() as u32
+    }
+
+    /// The layers in which a workgroup of `compress_layers` has nodes.
+    pub(super) fn layers(&self) -> u32 {
+        (LANE_THREADS / self.lanes()).ilog2() + 1
+    }
+}

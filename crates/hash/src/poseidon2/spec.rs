@@ -10,7 +10,9 @@ use evariste_field::{
 
 use super::{
     cpu,
-    params::{CompressParams, GrindParams, HashParams, PermuteParams, Shape, THREADS, flags},
+    params::{
+        CompressParams, GrindParams, HashParams, LANE_THREADS, LayersParams, PermuteParams, Shape, THREADS, flags,
+    },
     wgsl,
 };
 
@@ -38,12 +40,26 @@ impl Shape {
         2 * loop_iterations(half.into(), width * power) + loop_iterations(partial.into(), power + width * mul)
     }
 
+    /// A kernel of one thread a state.
     fn declare<F: DevicePrimeField>(
         self,
         spec: KernelSpec,
         bindings: Vec<Binding>,
         cuda: &'static str,
         more: impl Fn() -> String + Send + Sync + 'static,
+        kernel: &'static str,
+    ) -> KernelSpec {
+        let more = move |int64| wgsl::permutation::<F>(self.width, self.alpha, int64) + &more();
+        let cuda = [evariste_cuda::hash::POSEIDON2, cuda];
+        self.declare_with::<F, 2>(spec.threads(THREADS), bindings, cuda, more, kernel)
+    }
+
+    fn declare_with<F: DevicePrimeField, const PARTS: usize>(
+        self,
+        spec: KernelSpec,
+        bindings: Vec<Binding>,
+        cuda: [&'static str; PARTS],
+        more: impl Fn(bool) -> String + Send + Sync + 'static,
         kernel: &'static str,
     ) -> KernelSpec {
         let constants = [
@@ -55,25 +71,17 @@ impl Shape {
         let carried = u32::from(bindings.iter().any(|binding| binding.name == "states"));
         let small_start = u32::from(self.small_start);
         let defined = format!(
-            "#define THREADS {THREADS}\n#define CARRIED {carried}\n#define SMALL_START {small_start}\n\
+            "#define THREADS {}\n#define CARRIED {carried}\n#define SMALL_START {small_start}\n\
              #define HALVINGS {}\n",
+            spec.threads,
             self.halvings()
         );
         spec.with_source(move |language| match language {
-            Language::Cuda => {
-                let permutation = evariste_cuda::hash::POSEIDON2;
-                [&source::cuda::<F>(), &defined, permutation, cuda].concat()
+            Language::Cuda => [&source::cuda::<F>(), defined.as_str(), &cuda.concat()].concat(),
+            Language::Wgsl { int64 } => {
+                [&source::wgsl::<F>(int64), &wgsl::accessors::<F>(&bindings), &more(int64), kernel].concat()
             }
-            Language::Wgsl { int64 } => [
-                &source::wgsl::<F>(int64),
-                &wgsl::accessors::<F>(&bindings),
-                &wgsl::permutation::<F>(self.width, self.alpha, int64),
-                &more(),
-                kernel,
-            ]
-            .concat(),
         })
-        .threads(THREADS)
         .constants(&constants)
     }
 }
@@ -110,6 +118,29 @@ pub(super) fn compress<F: DevicePrimeField>(shape: Shape, count: usize) -> Kerne
         .constants(&[("CHILDREN", elements as u32)])
         .within_a_buffer()
         .iterations(move |params: &CompressParams| shape.iterations::<F>(params.half, params.partial))
+}
+
+/// `compress_layers`, of each two digests and of what this gives.
+pub(super) fn compress_layers<F: DevicePrimeField>(shape: Shape) -> KernelSpec {
+    let word = binding_type::<F>();
+    let bindings = [Binding::read("constants", word), Binding::write("nodes", word)];
+    let body = move |params: &LayersParams, [constants, nodes]: &mut [CpuArg<'_>; 2]| {
+        cpu::compress_layers::<F>(shape, params, constants.read(), nodes.write());
+    };
+    let spec = KernelSpec::new("compress_layers", shape.variant::<F>(""), bindings, body, |_| String::new());
+    let cuda = [evariste_cuda::warp::FUNCTIONS, evariste_cuda::hash::POSEIDON2, evariste_cuda::hash::COMPRESS_LAYERS];
+    let (more, wgsl) = (move |int64| wgsl::power::<F>(shape.alpha, int64), evariste_shaders::hash::COMPRESS_LAYERS);
+    let mul = if wgsl::is_single::<F>() { 0 } else { iterations::mul::<F>() };
+    let mix = loop_iterations(shape.width as u64 / 4, 0);
+    shape
+        .declare_with::<F, 3>(spec.threads(LANE_THREADS), bindings.to_vec(), cuda, more, wgsl)
+        .constants(&[("LANES", shape.lanes())])
+        .shared_bytes(LANE_THREADS * (F::LIMBS * 4) as u32)
+        .iterations(move |params: &LayersParams| {
+            let full = loop_iterations(params.half.into(), 4 * mul + mix);
+            let partial = loop_iterations(params.partial.into(), 5 * mul + loop_iterations(shape.width as u64, 0));
+            loop_iterations(params.layers.into(), mix + 2 * full + partial)
+        })
 }
 
 /// The buffers of `hash_rows`: constants and a matrix, states if launches carry them, and digests.

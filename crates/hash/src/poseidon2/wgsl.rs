@@ -3,16 +3,22 @@
 use evariste_backend::author::{Access, Binding};
 use evariste_field::{DeviceField, source};
 
-/// The text of the permutation, after the arithmetic of the field and the accessors of `constants`.
-pub(super) fn permutation<F: DeviceField>(width: usize, alpha: u32, int64: bool) -> String {
-    let all = |element: &dyn Fn(usize) -> String| list(width, element);
-    let fields = all(&|i| format!("s{i}: F"));
+/// `power`, the S-box after the addition of a constant, and `p_mul`, after the arithmetic of the field.
+pub(super) fn power<F: DeviceField>(alpha: u32, int64: bool) -> String {
     let power = match alpha {
         3 => "p_mul(p_mul(y, y), y)",
         5 => "p_mul(p_mul(p_mul(y, y), p_mul(y, y)), y)",
         _ => "p_mul(p_mul(y2, y2), p_mul(y2, y))",
     };
     let square = if alpha == 7 { "  let y2 = p_mul(y, y);\n" } else { "" };
+    product::<F>(int64)
+        + &format!("fn power(x: F, c: F) -> F {{\n  let y = f_add(x, c);\n{square}  return {power};\n}}\n")
+}
+
+/// The text of the permutation, after the arithmetic of the field and the accessors of `constants`.
+pub(super) fn permutation<F: DeviceField>(width: usize, alpha: u32, int64: bool) -> String {
+    let all = |element: &dyn Fn(usize) -> String| list(width, element);
+    let fields = all(&|i| format!("s{i}: F"));
     let full = all(&|i| format!("power(a.s{i}, constants_load(at + {i}u))"));
     let sum = (1..width).fold("x".to_owned(), |sum, i| format!("f_add({sum}, a.s{i})"));
     let partial = all(&|i| {
@@ -21,7 +27,7 @@ pub(super) fn permutation<F: DeviceField>(width: usize, alpha: u32, int64: bool)
     });
     format!(
         "{}struct State {{ {fields} }}\n\
-         fn power(x: F, c: F) -> F {{\n  let y = f_add(x, c);\n{square}  return {power};\n}}\n{}\
+         {}\
          fn full_round(a: State, at: u32) -> State {{\n  return mix(State({full}));\n}}\n\
          fn partial_round(a: State, diagonal: u32, at: u32) -> State {{\n\
          \x20 let x = power(a.s0, constants_load(at));\n  let sum = {sum};\n  return State({partial});\n}}\n\
@@ -30,7 +36,7 @@ pub(super) fn permutation<F: DeviceField>(width: usize, alpha: u32, int64: bool)
          \x20 let ones = 2u * rows + WIDTH;\n\
          \x20 for (var i = 0u; i < params.partial; i++) {{ s = partial_round(s, 2u * rows, ones + i); }}\n\
          \x20 for (var at = rows; at < 2u * rows; at += WIDTH) {{ s = full_round(s, at); }}\n  return s;\n}}\n",
-        product::<F>(int64),
+        power::<F>(alpha, int64),
         mix(width),
     )
 }

@@ -57,7 +57,9 @@ fn parameters() -> Poseidon2Parameters<BabyBear> {
 }
 
 /// Heights and columns of matrices.
-const SHAPES: [&[(usize, usize)]; 6] = [
+const SHAPES: [&[(usize, usize)]; 7] = [
+    // Layers of one launch each, and of several.
+    &[(1 << 15, 1)],
     &[(1, 1)],
     &[(2, 9)],
     &[(256, 17)],
