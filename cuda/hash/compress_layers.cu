@@ -1,9 +1,9 @@
-// Layers of nodes over two children, one after the other. `nodes` has digests that follow each other, from the element `start` on:
-// 2 len children, then len nodes over each two of them, len / 2 nodes over these, and so on for `layers` layers. len is a power
-// of two, and a workgroup's nodes have one node in the last layer, or all of `nodes` has.
-// Grid: LANES threads a node of the first layer, one for each element of a state, and zeros for those beyond WIDTH. The workgroup
-// goes up to the last layer by itself: a permutation takes as long as one, and there is nobody else to wait for. No shared memory.
-// By one thread a permutation is a chain of sums and products of a whole state.
+// Layers of nodes over two children, one after the other. `nodes` has digests that follow each other: 2 len children, then len
+// nodes over each two of them, len / 2 nodes over these, and so on for `layers` layers. len is a power of two. A workgroup
+// computes whole subtrees: one node of the last layer or more, or if len is small all nodes.
+// Grid: LANES threads a node of the first layer, one for each element of a state, and zeros for those beyond WIDTH. Where there
+// are fewer nodes than a GPU has room for, a layer takes as long as one permutation, and that is shorter so than by one thread. A
+// launch goes up several layers. The workgroup's memory, which WGSL needs, is not used.
 
 __device__ __forceinline__ F of_lane(const F& x, uint32_t lane) {
     F r;
@@ -29,7 +29,7 @@ __device__ __forceinline__ F mix_lanes(const F& a, uint32_t element) {
     return add(mixed, sum);
 }
 
-// The sum of the other elements and the product with the diagonal's factor wait for the S-box in element 0 alone.
+// The sum of the other elements is formed beside the S-box of element 0.
 __device__ __forceinline__ F partial_round_lanes(const F& x, uint32_t element, const F& factor, const F& constant) {
     F first = power(x, constant), others = element - 1 < WIDTH - 1 ? x : f_zero();
 #pragma unroll
@@ -69,7 +69,7 @@ __device__ __forceinline__ F permute_lanes(F x, uint32_t element, const F* const
 extern "C" __global__ void __launch_bounds__(THREADS) compress_layers(const Params params, BUFFERS(F, F)) {
     wait_for_previous();
     uint32_t element = threadIdx.x % LANES, node = threadIdx.x / LANES, len = params.len;
-    F* children = nodes + params.start;
+    F* children = nodes;
 #pragma unroll 1
     for (uint32_t layer = 0; layer < params.layers; layer++) {
         F* parents = children + (size_t)len * (2 * DIGEST);

@@ -276,7 +276,7 @@ impl Device {
     /// As long as you keep the result, a [`Kernel`] made from one of these declarations compiles nothing, and
     /// [`Prepared::kernel`] returns it at once. With CUDA, a device keeps kernels as long as it is open. With wgpu,
     /// kernels for views at odd starts are compiled at their first launch all the same, unless they are declared for
-    /// parts of one buffer ([`KernelSpec::within_a_buffer`]).
+    /// parts of buffers ([`KernelSpec::within_a_buffer`], [`KernelSpec::of_parts`]).
     ///
     /// # Errors
     /// The error of the first kernel in the list that has one:

@@ -103,6 +103,8 @@ pub struct KernelSpec {
     pub(crate) iterations: Option<Arc<IterationsFn>>,
     /// Launches read and write parts of one buffer.
     pub(crate) within_a_buffer: bool,
+    /// Launches get parts of buffers.
+    pub(crate) of_parts: bool,
 }
 
 impl KernelSpec {
@@ -144,6 +146,7 @@ impl KernelSpec {
             source,
             iterations: None,
             within_a_buffer: false,
+            of_parts: false,
         }
     }
 
@@ -198,6 +201,14 @@ impl KernelSpec {
     #[must_use]
     pub fn within_a_buffer(mut self) -> Self {
         self.within_a_buffer = true;
+        self
+    }
+
+    /// Declares that launches get parts of buffers, which start anywhere, and no two of one buffer.
+    /// [`Device::prepare`](crate::Device::prepare) then makes what wgpu needs for them too.
+    #[must_use]
+    pub fn of_parts(mut self) -> Self {
+        self.of_parts = true;
         self
     }
 

@@ -273,8 +273,8 @@ pub fn wgsl_tile<F: DeviceField>(len: u32) -> String {
     text
 }
 
-/// Bytes of workgroup memory that every device has.
-const LEAST_BYTES: u32 = 16 << 10;
+/// Bytes of workgroup memory that every device has: WebGPU's default limit.
+pub const LEAST_BYTES: u32 = 16 << 10;
 
 /// Returns the threads of a workgroup for [`cuda_group_inverse`] and [`wgsl_group_inverse`], and the bytes of their
 /// tree. There are at most `most`, and the tree fits the workgroup memory of every device.

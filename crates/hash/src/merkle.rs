@@ -48,8 +48,8 @@ pub(crate) mod verifier;
 /// this a mixed matrix commitment (`MerkleTreeMmcs`), and the roots are the same.
 ///
 /// For 2^k rows of c elements it takes 2^k·⌈c / rate⌉ permutations for leaves and 2^k − 1 for nodes of two children, a
-/// third of these for nodes of four. A launch hashes all rows, and another one each
-/// layer. With two children, layers of few nodes go by several a launch. The matrices are read once.
+/// third of these for nodes of four. A launch hashes all rows, and another one each layer, or several layers of few nodes
+/// with two children. The matrices are read once.
 pub struct Merkle<F: DevicePrimeField, H: TreeHash<F> = Poseidon2<F>> {
     hash: H,
     rows: GatherScatter<Mont<F>>,
@@ -150,7 +150,7 @@ impl<F: DevicePrimeField, H: TreeHash<F>> Merkle<F, H> {
             secrecy,
             &rows,
             &|children, count, out, stride| self.hash.tree_nodes(children, count, out, stride),
-            &|nodes, start, len, layers| self.hash.tree_layers(nodes, start, len, layers),
+            Some(&|nodes, len, layers| self.hash.tree_layers(nodes, len, layers)),
         )?;
         Ok(MerkleTree { nodes, digest, layers, dimensions, field: PhantomData })
     }
@@ -320,8 +320,8 @@ type HashRows<'a, N> = &'a dyn Fn(usize, ViewMut<'_, N>, usize) -> Result<()>;
 /// Writes the nodes over each so many neighbours, so far apart.
 type HashNodes<'a, N> = &'a dyn Fn(View<'_, N>, usize, ViewMut<'_, N>, usize) -> Result<()>;
 
-/// Writes some of so many layers over two children, see [`TreeHash::tree_layers`].
-type HashLayers<'a, N> = &'a dyn Fn(ViewMut<'_, N>, usize, usize, usize) -> Result<usize>;
+/// Writes some of so many layers over two children, with so many nodes in the first: [`TreeHash::tree_layers`].
+type HashLayers<'a, N> = &'a dyn Fn(ViewMut<'_, N>, usize, usize) -> Result<usize>;
 
 impl Plan<'_> {
     /// Computes all layers.
@@ -330,7 +330,7 @@ impl Plan<'_> {
         secrecy: Secrecy,
         hash_rows: HashRows<'_, N>,
         hash_nodes: HashNodes<'_, N>,
-        hash_layers: HashLayers<'_, N>,
+        hash_layers: Option<HashLayers<'_, N>>,
     ) -> Result<Buffer<N>> {
         let Self { queue, layers, digest, dimensions } = *self;
         let device = queue.device();
@@ -345,17 +345,16 @@ impl Plan<'_> {
         let mut i = 0;
         while let [layer, next, ..] = &layers[i..] {
             // Layers over two children each that lie one after the other.
-            let pairs = layers[i..].iter().zip(&layers[i + 1..]);
-            let pairs = pairs
-                .take_while(|(layer, next)| layer.children == 2 && layer.digests == layer.nodes && is_plain(next))
-                .count();
-            let done = match pairs {
-                0 => 0,
-                _ => hash_layers(nodes.as_view_mut(), layer.start, next.nodes, pairs)?,
-            };
-            if done > 0 {
+            let alike = layers[i..]
+                .iter()
+                .zip(&layers[i + 1..])
+                .take_while(|(layer, next)| layer.children == 2 && layer.digests == layer.nodes && is_plain(next));
+            if let (Some(hash_layers), alike @ 1..) = (hash_layers, alike.count()) {
+                let done = hash_layers(nodes.view_mut(layer.start * digest..)?, next.nodes, alike)?;
                 i += done;
-                continue;
+                if done > 0 {
+                    continue;
+                }
             }
             i += 1;
             let (before, after) = nodes.as_view_mut().split_at(next.start * digest)?;

@@ -4,7 +4,10 @@ use evariste_backend::{
     Buffer, Device, Element, Queue, Secrecy, View, ViewMut,
     author::{Arg, Kernel, KernelSpec, LazyKernel, Ready},
 };
-use evariste_field::{DevicePrimeField, Mont};
+use evariste_field::{
+    DevicePrimeField, Mont,
+    source::{LEAST_BYTES, tile_bytes},
+};
 
 use self::params::{
     CompressParams, GrindParams, HashParams, LANE_THREADS, LayersParams, MAX_HALVED, PermuteParams, Shape, THREADS,
@@ -21,11 +24,9 @@ mod wgsl;
 /// Rows whose sponges several launches carry on, at a time: states of 16 words take 64 MiB.
 const CARRIED_ROWS: usize = 1 << 20;
 
-/// Nodes of the longest layer that `compress_layers` computes. From twice as many on, one thread a node keeps an H200 as busy.
-const LAYER_NODES: usize = 1 << 13;
-
-/// Elements between the places where views start for `compress_layers`. wgpu binds buffers from every 256 bytes on.
-const VIEW_ELEMENTS: usize = 64;
+/// Nodes for each unit of a device in the longest layer that `compress_layers` computes. From twice as many on, one thread a
+/// node keeps the 132 multiprocessors of an H200 as busy.
+const NODES_PER_UNIT: usize = 64;
 
 /// Words of a buffer that one launch indexes, at most.
 const WORDS: usize = 1 << 31;
@@ -51,7 +52,7 @@ const WORDS: usize = 1 << 31;
 ///
 /// # Algorithm
 ///
-/// A thread computes one permutation with the state in registers. With width t, exponent α = 7, and R_F full and R_P
+/// A thread computes one permutation with the state in registers; near the root of a tree, it has one element of a state. With width t, exponent α = 7, and R_F full and R_P
 /// partial rounds, it takes 4·(t·R_F + R_P) multiplications for S-boxes, and t·R_P for the matrix of partial rounds.
 /// That of full rounds takes additions alone. For Plonky3's BabyBear of width 16 these are 772 multiplications.
 ///
@@ -172,7 +173,7 @@ impl<F: DevicePrimeField> Poseidon2<F> {
         for count in compressed(&self.shared.parameters) {
             self.shared.compress(*count)?;
         }
-        if self.shared.parameters.arity == Arity::Two {
+        if has_layers::<F>(&self.shared.parameters) {
             self.shared.compress_layers()?;
         }
         self.shared.hash_rows(false)?;
@@ -187,7 +188,7 @@ impl<F: DevicePrimeField> Poseidon2<F> {
     pub fn kernels(parameters: &Poseidon2Parameters<F>) -> Vec<KernelSpec> {
         let shape = Shape::of(parameters);
         let compressions = compressed(parameters).iter().map(|count| spec::compress::<F>(shape, *count));
-        let layers = (parameters.arity == Arity::Two).then(|| spec::compress_layers::<F>(shape));
+        let layers = has_layers::<F>(parameters).then(|| spec::compress_layers::<F>(shape));
         let others = [
             spec::permute::<F>(shape),
             spec::hash_rows::<F>(shape, false),
@@ -292,35 +293,29 @@ impl<F: DevicePrimeField> Poseidon2<F> {
         Ok(())
     }
 
-    /// Computes layers of nodes over two children, by one launch. The first has `len` nodes, a power of two, each other one
-    /// half as many. From digest number `start` on, `nodes` has the first one's children, then the layers. Returns how many
-    /// of `layers` it takes; for none, nothing is launched.
-    pub(crate) fn compress_layers(
-        &self,
-        mut nodes: ViewMut<'_, Mont<F>>,
-        start: usize,
-        len: usize,
-        layers: usize,
-    ) -> Result<usize> {
-        if self.shared.parameters.arity != Arity::Two || len > LAYER_NODES {
+    /// Computes layers of nodes over two children, by one launch. `nodes` has the children, `2·len` digests for a power of
+    /// two `len`, then places for `len` nodes, for half as many, and so on. Returns how many of `layers` layers it takes;
+    /// for none, nothing is launched.
+    pub(crate) fn compress_layers(&self, nodes: ViewMut<'_, Mont<F>>, len: usize, layers: usize) -> Result<usize> {
+        let units = self.shared.device.info().parallelism as usize;
+        if !has_layers::<F>(&self.shared.parameters) || len > NODES_PER_UNIT * units {
             return Ok(0);
         }
         self.expect_here(nodes.device())?;
-        let digest = self.shared.parameters.digest;
-        let layers = layers.min(self.shared.shape().layers() as usize);
-        let from = start * digest;
-        let view = from - from % VIEW_ELEMENTS;
-        let nodes = nodes.view_mut(view..from + (4 * len - ((2 * len) >> layers)) * digest)?;
-        let kernel = self.shared.compress_layers()?;
-        self.shared.ready.wait(&self.queue)?;
         let [half, partial] = self.shared.rounds();
-        let start = (from - view) as u32;
-        let params = LayersParams { len: len as u32, half, partial, layers: layers as u32, start };
+        let params = |layers: usize| LayersParams { len: len as u32, half, partial, layers: layers as u32 };
+        let kernel = self.shared.compress_layers()?;
+        // Devices may limit the iterations of a loop.
+        let most = layers.min(self.shared.shape().layers() as usize);
+        let Some(layers) = (1..=most).rev().find(|layers| kernel.fits(&params(*layers))) else { return Ok(0) };
+        let digests = 4 * len - ((2 * len) >> layers);
+        let nodes = nodes.into_part(..digests * self.shared.parameters.digest)?;
+        self.shared.ready.wait(&self.queue)?;
         let args = &mut [Arg::read(&self.shared.constants), Arg::write(nodes)];
         let groups = (len as u64 * u64::from(self.shared.shape().lanes())).div_ceil(LANE_THREADS.into());
         // SAFETY: there are 2·`len` children, then the layers, and the constants of so many rounds. A workgroup has a node
         // or none in the last layer.
-        unsafe { kernel.launch(&self.queue, groups, &params, args)? };
+        unsafe { kernel.launch(&self.queue, groups, &params(layers), args)? };
         Ok(layers)
     }
 
@@ -557,6 +552,12 @@ impl<F: DevicePrimeField> fmt::Debug for Poseidon2<F> {
             .field("digest", &digest)
             .finish_non_exhaustive()
     }
+}
+
+/// Whether trees have a kernel for several layers: with two children a node, and elements of which every device has room for one
+/// a thread in the memory of a workgroup.
+fn has_layers<F: DevicePrimeField>(parameters: &Poseidon2Parameters<F>) -> bool {
+    parameters.arity == Arity::Two && tile_bytes::<F>(LANE_THREADS) <= LEAST_BYTES
 }
 
 /// How many digests the kernels `compress` take.

@@ -327,11 +327,6 @@ impl<F: DevicePrimeField> TreeHash<F> for SerializingHash<F> {
         self.compress_apart(children, count, out, stride)
     }
 
-    /// None: each layer is a launch.
-    fn tree_layers(&self, _: ViewMut<'_, [u8; 32]>, _: usize, _: usize, _: usize) -> Result<usize> {
-        Ok(0)
-    }
-
     /// By two copies, for which the host waits once both are queued.
     fn tree_opening(&self, wanted: &Wanted<'_, F, [u8; 32]>) -> Result<Opened<F, [u8; 32]>> {
         let (device, queue) = (self.hash.device(), self.hash.queue());

@@ -15,6 +15,7 @@ use p3_symmetric::{
 
 use crate::{
     error::Error,
+    merkle::Merkle,
     parameters::Poseidon2Parameters,
     poseidon2::{Poseidon2, Rows},
     published::Poseidon2Field,
@@ -175,6 +176,22 @@ fn parameters_may_be_ones_own() {
             let mut buffer = device.upload::<Mont<F>>(&states).unwrap();
             poseidon2.permute(&mut buffer).unwrap();
             assert_eq!(buffer.to_vec().unwrap(), expected, "{}", device.info().name);
+            // Trees, by layers of one workgroup and of several.
+            for digest in [1, parameters.digest()] {
+                let parameters = parameters.clone().sponge(width - digest, digest).unwrap();
+                let merkle = Merkle::new(Poseidon2::new(&device, parameters.clone()).unwrap());
+                for rows in [4, 64, 256] {
+                    let values = random::<F>(rows);
+                    let mut layer: Vec<F> = values.iter().flat_map(|x| reference::hash(&parameters, &[*x])).collect();
+                    while layer.len() > digest {
+                        layer =
+                            layer.chunks(2 * digest).flat_map(|pair| reference::compress(&parameters, pair)).collect();
+                    }
+                    let values = device.upload::<Mont<F>>(&values).unwrap();
+                    let tree = merkle.commit(&[Rows::new(&values, 1)]).unwrap();
+                    assert_eq!(merkle.root(&tree).unwrap(), layer, "{rows} rows, {}", device.info().name);
+                }
+            }
         }
     }
     check::<ark_bls12_381::Fr>(5, 8, [1, 2]);

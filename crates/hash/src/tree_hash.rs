@@ -51,10 +51,14 @@ pub trait TreeHash<F: DevicePrimeField>: Clone + fmt::Debug + sealed::Sealed {
         stride: usize,
     ) -> Result<()>;
 
-    /// Writes some of `layers` layers of nodes over two children, each after its children: `len` nodes over those from
-    /// digest number `start` on, then half as many, and so on. Returns how many layers it wrote.
+    /// Writes some of `layers` layers of nodes over two children: `nodes` starts with `2·len` children, then come `len`
+    /// nodes over them, half as many over these, and so on. Returns how many layers it wrote: none unless a hash has a way
+    /// of its own.
     #[doc(hidden)]
-    fn tree_layers(&self, nodes: ViewMut<'_, Self::Node>, start: usize, len: usize, layers: usize) -> Result<usize>;
+    fn tree_layers(&self, nodes: ViewMut<'_, Self::Node>, len: usize, layers: usize) -> Result<usize> {
+        let _ = (nodes, len, layers);
+        Ok(0)
+    }
 
     /// Reads rows of each matrix, and then digests.
     #[doc(hidden)]
@@ -149,8 +153,8 @@ impl<F: DevicePrimeField> TreeHash<F> for Poseidon2<F> {
         self.compress_apart(children, count, out, stride)
     }
 
-    fn tree_layers(&self, nodes: ViewMut<'_, Mont<F>>, start: usize, len: usize, layers: usize) -> Result<usize> {
-        self.compress_layers(nodes, start, len, layers)
+    fn tree_layers(&self, nodes: ViewMut<'_, Mont<F>>, len: usize, layers: usize) -> Result<usize> {
+        self.compress_layers(nodes, len, layers)
     }
 
     /// By one read: digests are elements too.

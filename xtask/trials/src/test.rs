@@ -68,9 +68,20 @@ const COLOR: &str = "CARGO_TERM_COLOR";
 /// Packages that `cargo test` leaves out: this program runs the trials.
 const NOT_TESTED: [&str; 1] = ["evariste-conformance"];
 
-/// Further packages that it leaves out unless everything is tested: programs, with the peers and dependencies of their
-/// own.
-const PROGRAMS: [&str; 3] = ["evariste-benches", "evariste-examples", "evariste-fuzz"];
+/// Further packages that it leaves out unless everything is tested: programs, and what is made for other libraries, with
+/// dependencies of their own that take minutes to compile.
+const PROGRAMS: [&str; 10] = [
+    "evariste-benches",
+    "evariste-cli",
+    "evariste-cluster",
+    "evariste-examples",
+    "evariste-fuzz",
+    "evariste-plonky3",
+    "evariste-report",
+    "evariste-scaling",
+    "evariste-trials",
+    "xtask",
+];
 
 /// What a machine may be required to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -253,7 +264,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         total.add(Counts::FAILED);
     }
     if !options.all {
-        println!("Emulated devices, CUDA sources on the host, all kernels and examples were left out: --all has them.");
+        println!(
+            "Emulated devices, CUDA sources on the host, all kernels, examples, and tests of programs, clusters and the adapter for \
+             Plonky3 were left out: --all has them."
+        );
     }
     if !EVERY_FIELD {
         println!(

@@ -77,9 +77,10 @@ impl Program {
 
     /// The pipelines for buffers of one chunk: for whole ones, and for what else the kernel declares.
     pub(super) fn pipelines(&self) -> Result<Vec<(Variant, Arc<Pipeline>)>> {
-        let declared: &[(bool, bool)] = match self.spec.within_a_buffer {
-            true => &[(false, false), (false, true), (true, true)],
-            false => &[(false, false)],
+        let declared: &[(bool, bool)] = match (self.spec.within_a_buffer, self.spec.of_parts) {
+            (true, _) => &[(false, false), (false, true), (true, true)],
+            (false, true) => &[(false, false), (true, false)],
+            (false, false) => &[(false, false)],
         };
         let variants = declared.iter().map(|(based, shared)| Variant::of(&self.spec, *based, *shared));
         variants.map(|variant| self.pipeline(&variant).map(|pipeline| (variant, pipeline))).collect()

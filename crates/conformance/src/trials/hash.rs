@@ -4,7 +4,7 @@ mod bytes;
 mod poseidon;
 mod queues;
 
-use evariste::backend::{Buffer, Device, Element, Error as DeviceError};
+use evariste::backend::{Buffer, Device, Element, Error as DeviceError, author::KernelSpec};
 use evariste::field::{DevicePrimeField, Mont, small};
 use evariste::hash::{
     Arity, Error, Merkle, Poseidon2, Poseidon2Field, Poseidon2Parameters, Rows, TreeHash, TreeParameters, reference,
@@ -78,10 +78,16 @@ const POSEIDON2: KernelGroup = KernelGroup {
             Poseidon2::kernels(&parameters::<small::KoalaBear>(24)?),
             Poseidon2::kernels(&parameters::<small::Mersenne31>(16)?),
             Poseidon2::kernels(&parameters::<small::Goldilocks>(16)?),
+            // A tree launches them.
+            Poseidon2::kernels(&parameters::<small::Goldilocks>(12)?).into_iter().filter(is_of_layers).collect(),
         ]
         .concat())
     },
 };
+
+fn is_of_layers(kernel: &KernelSpec) -> bool {
+    kernel.name == "compress_layers"
+}
 
 /// States, rows of one and of several matrices, and pairs.
 fn poseidon2<F: Poseidon2Field, const WIDTH: usize>(device: &Device) -> Outcome {
@@ -182,7 +188,15 @@ fn expected_root<F: DevicePrimeField, P: TreeParameters<F>>(
 }
 
 fn tree(device: &Device) -> Outcome {
-    tree_with(device, Poseidon2::new(device, parameters::<BabyBear>(16)?)?, Reads::AtMost(1))
+    let poseidon2 = Poseidon2::new(device, parameters::<BabyBear>(16)?)?;
+    // Leaves, and layers of 32, 16, 8, 4 and 2 nodes, and of one, by three launches.
+    let (merkle, data) =
+        (Merkle::new(poseidon2.clone()), device.upload::<Mont<BabyBear>>(&samples::<BabyBear>(64, 2))?);
+    merkle.prepare()?;
+    let before = device.stats().launches;
+    merkle.commit(&[Rows::new(&data, 1)])?;
+    expect_equal("launches of a tree over 64 rows", &(device.stats().launches - before), &3)?;
+    tree_with(device, poseidon2, Reads::AtMost(1))
 }
 
 /// How often the device may be read for openings. Where trials share a device, others read too.
@@ -196,7 +210,9 @@ enum Reads {
 fn tree_with<F: DevicePrimeField, H: TreeHash<F>>(device: &Device, hash: H, reads: Reads) -> Outcome {
     let merkle = Merkle::new(hash);
     let parameters = merkle.hash().tree_parameters();
-    for shape in [&[(1, 3)][..], &[(256, 20)], &[(512, 1), (256, 2)], &[(4, 1), (64, 9), (64, 2), (2, 1)]] {
+    let shapes: [&[(usize, usize)]; 5] =
+        [&[(1, 3)], &[(256, 20)], &[(512, 1), (256, 2)], &[(4, 1), (64, 9), (64, 2), (2, 1)], &[(16, 1), (4, 1)]];
+    for shape in shapes {
         let matrices: Vec<_> = shape.iter().map(|(rows, columns)| (samples(rows * columns, 3), *columns)).collect();
         let buffers: Vec<_> =
             matrices.iter().map(|(values, _)| device.upload::<Mont<F>>(values)).collect::<Result<_, _>>()?;
@@ -281,17 +297,31 @@ const OPERATIONS: &[Operation] = &[
     poseidon::TREE,
 ];
 
-/// Wide rows, on devices that end loops early.
-const DIVIDED: &[Divided] = &[("poseidon2_rows", 4000, |device| {
-    let parameters = parameters::<small::Goldilocks>(12)?;
-    let (rows, columns) = (3, 50);
-    let values = samples::<small::Goldilocks>(rows * columns, 5);
-    let expected: Vec<_> = values.chunks_exact(columns).flat_map(|row| reference::hash(&parameters, row)).collect();
-    let data = device.upload::<Mont<small::Goldilocks>>(&values)?;
-    let mut out = garbage(device, rows * parameters.digest())?;
-    Poseidon2::new(device, parameters)?.hash_rows(&[Rows::new(&data, columns)], &mut out)?;
-    expect_same("digests", &out.to_vec()?, &expected)
-})];
+/// Wide rows, and layers of trees, on devices that end loops early.
+const DIVIDED: &[Divided] = &[
+    ("poseidon2_rows", 4000, |device| {
+        let parameters = parameters::<small::Goldilocks>(12)?;
+        let (rows, columns) = (3, 50);
+        let values = samples::<small::Goldilocks>(rows * columns, 5);
+        let expected: Vec<_> = values.chunks_exact(columns).flat_map(|row| reference::hash(&parameters, row)).collect();
+        let data = device.upload::<Mont<small::Goldilocks>>(&values)?;
+        let mut out = garbage(device, rows * parameters.digest())?;
+        Poseidon2::new(device, parameters)?.hash_rows(&[Rows::new(&data, columns)], &mut out)?;
+        expect_same("digests", &out.to_vec()?, &expected)
+    }),
+    // Four layers a launch, and by one thread a node where not even one layer fits.
+    ("poseidon2_tree_of_words", 4000, divided_tree::<small::Goldilocks, 12>),
+    ("poseidon2_tree", 100, divided_tree::<BabyBear, 16>),
+];
+
+fn divided_tree<F: Poseidon2Field, const WIDTH: usize>(device: &Device) -> Outcome {
+    let parameters = parameters::<F>(WIDTH)?;
+    let matrix = (samples::<F>(64, 6), 1);
+    let data = device.upload::<Mont<F>>(&matrix.0)?;
+    let merkle = Merkle::new(Poseidon2::new(device, parameters.clone())?);
+    let root = merkle.root(&merkle.commit(&[Rows::new(&data, 1)])?)?;
+    expect_same("the root", &root, &expected_root(&parameters, &[matrix]))
+}
 
 fn prepared(device: &Device) -> Outcome {
     poseidon::prepared(device)?;
@@ -300,6 +330,8 @@ fn prepared(device: &Device) -> Outcome {
     let (mut data, mut out) = (device.zeros::<Mont<BabyBear>>(64)?, device.zeros::<Mont<BabyBear>>(32)?);
     bytes::prepared(device)?;
     let merkle = Merkle::new(poseidon2.clone());
+    let wide = Merkle::new(Poseidon2::new(device, parameters::<BabyBear>(24)?)?);
+    wide.prepare()?;
     let fours = Merkle::new(Poseidon2::new(device, parameters::<small::Goldilocks>(16)?)?);
     fours.prepare()?;
     let rows = device.zeros::<Mont<small::Goldilocks>>(64)?;
@@ -308,6 +340,8 @@ fn prepared(device: &Device) -> Outcome {
         poseidon2.compress(&data, &mut out)?;
         poseidon2.grind(&[BabyBear::from(3); 16], 0, 1)?;
         merkle.commit(&[Rows::new(&data, 4)])?;
+        // The second launch of layers starts between multiples of 256 bytes.
+        wide.commit(&[Rows::new(&data, 2)])?;
         // A digest takes 32 bytes. Layers start at multiples of 256 and between them.
         fours.commit(&[Rows::new(&rows, 1)])?;
         Ok(poseidon2.hash_rows(&[Rows::new(&data, 16), Rows::new(&data, 16)], &mut out)?)

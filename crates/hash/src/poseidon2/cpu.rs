@@ -65,7 +65,7 @@ pub(super) fn compress_layers<F: DevicePrimeField>(
     nodes: &mut [u32],
 ) {
     let LayersParams { half, partial, .. } = *params;
-    let mut rest = &mut nodes[params.start as usize * F::LIMBS..];
+    let mut rest = nodes;
     for layer in 0..params.layers {
         let len = params.len >> layer;
         let (children, others) = rest.split_at_mut(2 * len as usize * shape.digest * F::LIMBS);

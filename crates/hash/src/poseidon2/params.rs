@@ -37,8 +37,6 @@ params! {
         pub(super) partial: u32,
         /// How many layers: at most those in which a workgroup has nodes.
         pub(super) layers: u32,
-        /// The first element of the digests under the first layer.
-        pub(super) start: u32,
     }
 
     /// What `hash_rows` takes.

@@ -51,9 +51,10 @@ impl Shape {
     ) -> KernelSpec {
         let more = move |int64| wgsl::permutation::<F>(self.width, self.alpha, int64) + &more();
         let cuda = [evariste_cuda::hash::POSEIDON2, cuda];
-        self.declare_with::<F, 2>(spec.threads(THREADS), bindings, cuda, more, kernel)
+        self.declare_with::<F, _>(spec.threads(THREADS), bindings, cuda, more, kernel)
     }
 
+    /// A kernel of these texts in CUDA, and in WGSL of `more`, which gets whether there are 64-bit integers, and `kernel`.
     fn declare_with<F: DevicePrimeField, const PARTS: usize>(
         self,
         spec: KernelSpec,
@@ -129,13 +130,17 @@ pub(super) fn compress_layers<F: DevicePrimeField>(shape: Shape) -> KernelSpec {
     };
     let spec = KernelSpec::new("compress_layers", shape.variant::<F>(""), bindings, body, |_| String::new());
     let cuda = [evariste_cuda::warp::FUNCTIONS, evariste_cuda::hash::POSEIDON2, evariste_cuda::hash::COMPRESS_LAYERS];
-    let (more, wgsl) = (move |int64| wgsl::power::<F>(shape.alpha, int64), evariste_shaders::hash::COMPRESS_LAYERS);
+    let (more, wgsl) = (
+        move |int64| wgsl::power::<F>(shape.alpha, int64) + &source::wgsl_tile::<F>(LANE_THREADS),
+        evariste_shaders::hash::COMPRESS_LAYERS,
+    );
     let mul = if wgsl::is_single::<F>() { 0 } else { iterations::mul::<F>() };
     let mix = loop_iterations(shape.width as u64 / 4, 0);
     shape
-        .declare_with::<F, 3>(spec.threads(LANE_THREADS), bindings.to_vec(), cuda, more, wgsl)
+        .declare_with::<F, _>(spec.threads(LANE_THREADS), bindings.to_vec(), cuda, more, wgsl)
         .constants(&[("LANES", shape.lanes())])
-        .shared_bytes(LANE_THREADS * (F::LIMBS * 4) as u32)
+        .shared_bytes(source::tile_bytes::<F>(LANE_THREADS))
+        .of_parts()
         .iterations(move |params: &LayersParams| {
             let full = loop_iterations(params.half.into(), 4 * mul + mix);
             let partial = loop_iterations(params.partial.into(), 5 * mul + loop_iterations(shape.width as u64, 0));

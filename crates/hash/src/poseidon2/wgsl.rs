@@ -1,4 +1,5 @@
-//! The permutation in WGSL: straight-line text on named elements, since arrays that are indexed by variables are slow.
+//! The permutation of a thread in WGSL: straight-line text on named elements, since arrays that are indexed by variables are
+//! slow.
 
 use evariste_backend::author::{Access, Binding};
 use evariste_field::{DeviceField, source};
