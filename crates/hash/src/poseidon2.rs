@@ -52,9 +52,10 @@ const WORDS: usize = 1 << 31;
 ///
 /// # Algorithm
 ///
-/// A thread computes one permutation with the state in registers; near the root of a tree, it has one element of a state. With width t, exponent α = 7, and R_F full and R_P
-/// partial rounds, it takes 4·(t·R_F + R_P) multiplications for S-boxes, and t·R_P for the matrix of partial rounds.
-/// That of full rounds takes additions alone. For Plonky3's BabyBear of width 16 these are 772 multiplications.
+/// A thread computes one permutation with the state in registers; near the root of a tree, it has one element of a state.
+/// With width t, exponent α = 7, and R_F full and R_P partial rounds, a permutation takes 4·(t·R_F + R_P) multiplications
+/// for S-boxes, and t·R_P for the matrix of partial rounds. That of full rounds takes additions alone. For Plonky3's
+/// BabyBear of width 16 these are 772 multiplications.
 ///
 /// The sponge overwrites: a block of `rate` elements replaces the first elements of the state, then the state is
 /// permuted. A last block that is shorter replaces as many. There is no padding, so rows of one call should have a
@@ -313,8 +314,8 @@ impl<F: DevicePrimeField> Poseidon2<F> {
         self.shared.ready.wait(&self.queue)?;
         let args = &mut [Arg::read(&self.shared.constants), Arg::write(nodes)];
         let groups = (len as u64 * u64::from(self.shared.shape().lanes())).div_ceil(LANE_THREADS.into());
-        // SAFETY: there are 2·`len` children, then the layers, and the constants of so many rounds. A workgroup has a node
-        // or none in the last layer.
+        // SAFETY: there are 2·`len` children, then the layers, and the constants of so many rounds. No workgroup needs a node
+        // of another.
         unsafe { kernel.launch(&self.queue, groups, &params(layers), args)? };
         Ok(layers)
     }

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use libtest_mimic::{Arguments, Conclusion, FormatSetting, Trial};
 
-use super::{Counts, Options, Source};
+use super::{Counts, Options, Source, is_asked_for};
 
 /// The hidden command that runs one group.
 pub(crate) const COMMAND: &str = "run-group";
@@ -21,9 +21,9 @@ pub(crate) struct GroupOptions {
     /// How names of trials start: `device::suite`.
     #[arg(long)]
     group: String,
-    /// What names must contain.
-    #[arg(long, default_value = "")]
-    filter: String,
+    /// What names must contain, one of these if there are any.
+    #[arg(long)]
+    filter: Vec<String>,
     /// Whether trials that take minutes are among them.
     #[arg(long)]
     full: bool,
@@ -52,7 +52,7 @@ impl Group {
     pub(super) fn command(&self, options: &Options, threads: usize, report: &Path) -> Result<Command> {
         let mut command = Command::new(env::current_exe().context("this program is nowhere to be found")?);
         command.args([COMMAND, &format!("--group={self}"), &format!("--threads={threads}"), "--report"]).arg(report);
-        command.args(options.filter.as_ref().map(|filter| format!("--filter={filter}")));
+        command.args(options.filter.iter().map(|filter| format!("--filter={filter}")));
         command.args(options.full.then_some("--full"));
         Ok(command)
     }
@@ -123,7 +123,7 @@ impl Report {
 pub(crate) fn run(options: &GroupOptions) -> Result<ExitCode> {
     let group = Group::of(&options.group);
     let mut trials = Source::of_label(&group.device)?.trials(options.full)?;
-    trials.retain(|trial| Group::of(trial.name()) == group && trial.name().contains(&options.filter));
+    trials.retain(|trial| Group::of(trial.name()) == group && is_asked_for(trial.name(), &options.filter));
     ensure!(!trials.is_empty(), "there is no trial of {group}");
     let counts = group.run(trials, Some(options.threads));
     let report = Report { counts, slowest: evariste_conformance::slowest(usize::MAX) };
