@@ -36,7 +36,8 @@ use crate::{guide, kernels};
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     /// Runs more: also emulated devices, CUDA sources on the host, every kernel through every compiler, examples, and
-    /// the tests of documentation. It takes some twenty minutes on two cores, once all is built.
+    /// the tests of documentation, programs, clusters and the adapter for Plonky3. It takes some twenty minutes on two
+    /// cores, once all is built.
     #[arg(long)]
     all: bool,
     /// What must be there, separated by commas: the run fails without it.
