@@ -72,6 +72,7 @@ pub struct Poseidon2<F: DevicePrimeField> {
 struct Shared<F: DevicePrimeField> {
     device: Device,
     parameters: Poseidon2Parameters<F>,
+    shape: Shape,
     constants: Buffer<Mont<F>>,
     permute: LazyKernel<PermuteParams>,
     compress: LazyKernel<CompressParams>,
@@ -143,6 +144,7 @@ impl<F: DevicePrimeField> Poseidon2<F> {
             carried: LazyKernel::default(),
             grind: LazyKernel::default(),
             ready: Ready::behind(&queue)?,
+            shape: Shape::of(&parameters),
             parameters,
         };
         Ok(Self { queue, shared: Arc::new(shared) })
@@ -307,13 +309,13 @@ impl<F: DevicePrimeField> Poseidon2<F> {
         let params = |layers: usize| LayersParams { len: len as u32, half, partial, layers: layers as u32 };
         let kernel = self.shared.compress_layers()?;
         // Devices may limit the iterations of a loop.
-        let most = layers.min(self.shared.shape().layers() as usize);
+        let most = layers.min(self.shared.shape.layers() as usize);
         let Some(layers) = (1..=most).rev().find(|layers| kernel.fits(&params(*layers))) else { return Ok(0) };
         let digests = 4 * len - ((2 * len) >> layers);
         let nodes = nodes.into_part(..digests * self.shared.parameters.digest)?;
         self.shared.ready.wait(&self.queue)?;
         let args = &mut [Arg::read(&self.shared.constants), Arg::write(nodes)];
-        let groups = (len as u64 * u64::from(self.shared.shape().lanes())).div_ceil(LANE_THREADS.into());
+        let groups = (len as u64 * u64::from(self.shared.shape.lanes())).div_ceil(LANE_THREADS.into());
         // SAFETY: there are 2·`len` children, then the layers, and the constants of so many rounds. No workgroup needs a node
         // of another.
         unsafe { kernel.launch(&self.queue, groups, &params(layers), args)? };
@@ -470,36 +472,32 @@ impl<F: DevicePrimeField> Poseidon2<F> {
 }
 
 impl<F: DevicePrimeField> Shared<F> {
-    fn shape(&self) -> Shape {
-        Shape::of(&self.parameters)
-    }
-
     /// Full rounds at each end, and partial rounds.
     fn rounds(&self) -> [u32; 2] {
         [self.parameters.half(), self.parameters.partial.len()].map(|rounds| rounds as u32)
     }
 
     fn permute(&self) -> Result<&Kernel<PermuteParams>> {
-        Ok(self.permute.get(&self.device, || spec::permute::<F>(self.shape()))?)
+        Ok(self.permute.get(&self.device, || spec::permute::<F>(self.shape))?)
     }
 
     /// Of two or four digests.
     fn compress(&self, count: usize) -> Result<&Kernel<CompressParams>> {
         let kernel = if count == 2 { &self.compress } else { &self.compress_four };
-        Ok(kernel.get(&self.device, || spec::compress::<F>(self.shape(), count))?)
+        Ok(kernel.get(&self.device, || spec::compress::<F>(self.shape, count))?)
     }
 
     fn compress_layers(&self) -> Result<&Kernel<LayersParams>> {
-        Ok(self.compress_layers.get(&self.device, || spec::compress_layers::<F>(self.shape()))?)
+        Ok(self.compress_layers.get(&self.device, || spec::compress_layers::<F>(self.shape))?)
     }
 
     fn hash_rows(&self, is_carried: bool) -> Result<&Kernel<HashParams>> {
         let kernel = if is_carried { &self.carried } else { &self.hash_rows };
-        Ok(kernel.get(&self.device, || spec::hash_rows::<F>(self.shape(), is_carried))?)
+        Ok(kernel.get(&self.device, || spec::hash_rows::<F>(self.shape, is_carried))?)
     }
 
     fn grind(&self) -> Result<&Kernel<GrindParams>> {
-        Ok(self.grind.get(&self.device, || spec::grind::<F>(self.shape()))?)
+        Ok(self.grind.get(&self.device, || spec::grind::<F>(self.shape))?)
     }
 }
 
