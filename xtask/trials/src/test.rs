@@ -47,10 +47,12 @@ pub(crate) struct Options {
     /// alone.
     #[arg(long, value_name = "D")]
     device: Vec<DeviceId>,
-    /// Runs only the device tests and kernel checks whose names contain this, or one of these if it is repeated, and not
-    /// `cargo test`.
+    /// Runs only the device tests and kernel checks whose names contain this, and not `cargo test`.
     #[arg(long, value_name = "S")]
-    filter: Vec<String>,
+    filter: Option<String>,
+    /// Leaves out a group of them, such as cpu::launches.
+    #[arg(long, value_name = "G")]
+    except: Option<Group>,
     /// Runs what takes minutes too: chains of thousands of calls, and 4 GiB and one byte in memory and in files, which
     /// need 9 GB of room for temporary files.
     #[arg(long)]
@@ -226,7 +228,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         devices.iter().map(Device::info).partition(|info| info.id.kind != Kind::Cpu && !info.features.software);
     let mut sources = vec![Source::Common];
     sources.extend(others.iter().map(|info| Source::Device(info.id)));
-    if options.all || !options.filter.is_empty() {
+    if options.all || options.filter.is_some() {
         sources.push(Source::Wgsl);
         match nvrtc::version() {
             Ok(_) => sources.push(Source::Nvrtc),
@@ -235,7 +237,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     }
     let mut groups = groups(options, &sources)?;
     // The tests of its crate need what its trials do.
-    let tests_workspace = options.filter.is_empty() && process::cargo().is_some();
+    let tests_workspace = options.filter.is_none() && process::cargo().is_some();
     let runs_emulator = options.all && options.device.is_empty();
     let emulator = (tests_workspace || runs_emulator).then(evariste_conformance::emulator).transpose();
     let no_emulator = emulator.as_ref().err().map(ToString::to_string);
@@ -279,8 +281,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         );
     }
     // A name that is none runs nothing, which proves nothing.
-    if !options.filter.is_empty() && total.is_of_nothing() {
-        println!("FAILED: no test has {} in its name", options.filter.join(" or "));
+    if let Some(filter) = options.filter.as_ref().filter(|_| total.is_of_nothing()) {
+        println!("FAILED: no test has {filter:?} in its name");
         total.add(Counts::FAILED);
     }
     println!("{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
@@ -299,17 +301,13 @@ fn groups(options: &Options, sources: &[Source]) -> Result<BTreeMap<Group, Vec<T
 fn group_by_name(options: &Options, trials: Vec<Trial>, groups: &mut BTreeMap<Group, Vec<Trial>>) {
     for trial in trials {
         let group = Group::of(trial.name());
-        let is_asked_for = is_asked_for(trial.name(), &options.filter);
+        let is_asked_for = trial.name().contains(options.filter.as_deref().unwrap_or_default())
+            && options.except.as_ref() != Some(&group);
         // Following the guide compiles crates.
         if is_asked_for && (options.all || group.suite != guide::SUITE) {
             groups.entry(group).or_default().push(trial);
         }
     }
-}
-
-/// Whether a name contains one of `filters`, if there are any.
-fn is_asked_for(name: &str, filters: &[String]) -> bool {
-    filters.is_empty() || filters.iter().any(|filter| name.contains(filter))
 }
 
 /// The commands that run the unit, integration and documentation tests of all crates, if there is cargo.
@@ -360,7 +358,7 @@ impl Matrix {
     ) -> Result<()> {
         let mut not_tested = NOT_TESTED.to_vec();
         let mut cargo = Vec::new();
-        if !options.filter.is_empty() {
+        if options.filter.is_some() {
             self.add("cargo", "workspace", Counts::SKIPPED);
         } else if process::cargo().is_none() {
             self.skip("cargo", "workspace", "the tests of the workspace run under `cargo xtask test` only".into());
@@ -419,7 +417,7 @@ impl Matrix {
 
     /// What the tests of the workspace leave out on this machine, which they cannot tell `cargo test`.
     fn note_left_out(&mut self, options: &Options) {
-        if !options.filter.is_empty() {
+        if options.filter.is_some() {
             return;
         }
         if cpu_vectors() < Some(CpuVectors::Avx512Ifma) {

@@ -1,9 +1,11 @@
 //! The trials of one device and one area, as a process of their own.
 
 use std::{
+    convert::Infallible,
     env, fmt, fs,
     path::{Path, PathBuf},
     process::{Command, ExitCode, ExitStatus},
+    str::FromStr,
     time::{Duration, Instant},
 };
 
@@ -11,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use libtest_mimic::{Arguments, Conclusion, FormatSetting, Trial};
 
-use super::{Counts, Options, Source, is_asked_for};
+use super::{Counts, Options, Source};
 
 /// The hidden command that runs one group.
 pub(crate) const COMMAND: &str = "run-group";
@@ -21,9 +23,9 @@ pub(crate) struct GroupOptions {
     /// How names of trials start: `device::suite`.
     #[arg(long)]
     group: String,
-    /// What names must contain, one of these if there are any.
-    #[arg(long)]
-    filter: Vec<String>,
+    /// What names must contain.
+    #[arg(long, default_value = "")]
+    filter: String,
     /// Whether trials that take minutes are among them.
     #[arg(long)]
     full: bool,
@@ -42,6 +44,14 @@ pub(super) struct Group {
     pub(super) suite: String,
 }
 
+impl FromStr for Group {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self::of(text))
+    }
+}
+
 impl Group {
     pub(super) fn of(trial: &str) -> Self {
         let mut parts = trial.split("::").map(str::to_owned);
@@ -52,7 +62,7 @@ impl Group {
     pub(super) fn command(&self, options: &Options, threads: usize, report: &Path) -> Result<Command> {
         let mut command = Command::new(env::current_exe().context("this program is nowhere to be found")?);
         command.args([COMMAND, &format!("--group={self}"), &format!("--threads={threads}"), "--report"]).arg(report);
-        command.args(options.filter.iter().map(|filter| format!("--filter={filter}")));
+        command.args(options.filter.as_ref().map(|filter| format!("--filter={filter}")));
         command.args(options.full.then_some("--full"));
         Ok(command)
     }
@@ -123,7 +133,7 @@ impl Report {
 pub(crate) fn run(options: &GroupOptions) -> Result<ExitCode> {
     let group = Group::of(&options.group);
     let mut trials = Source::of_label(&group.device)?.trials(options.full)?;
-    trials.retain(|trial| Group::of(trial.name()) == group && is_asked_for(trial.name(), &options.filter));
+    trials.retain(|trial| Group::of(trial.name()) == group && trial.name().contains(&options.filter));
     ensure!(!trials.is_empty(), "there is no trial of {group}");
     let counts = group.run(trials, Some(options.threads));
     let report = Report { counts, slowest: evariste_conformance::slowest(usize::MAX) };
