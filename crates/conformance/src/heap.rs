@@ -139,11 +139,23 @@ pub(crate) fn keep_clean() {
     CLEAN.store(true, Ordering::SeqCst);
 }
 
+/// Bytes of the stack that are zeroed before a watch: more than calls go down, and less than a thread has.
+const STACK: usize = 256 << 10;
+
+/// Zeroes what earlier calls left of a stack. A value that is moved to the heap takes bytes with it that nobody wrote,
+/// such as those of a kernel that is not compiled yet.
+#[inline(never)]
+fn clear_stack() {
+    let mut stack = [0_u8; STACK];
+    hint::black_box(&mut stack);
+}
+
 /// Does work, and gives what was freed meanwhile with any of these words in it, as text. What the work gives is not
 /// freed.
 pub(crate) fn watch<T>(words: &[[u8; WORD]], work: impl FnOnce() -> T) -> (T, Vec<String>) {
     let words = Box::into_raw(Box::new(Words::new(words)));
     WORDS.store(words, Ordering::SeqCst);
+    clear_stack();
     let result = work();
     WORDS.store(ptr::null_mut(), Ordering::SeqCst);
     while READERS.load(Ordering::SeqCst) > 0 {
