@@ -5,6 +5,7 @@
 
 mod address;
 mod bundle;
+mod compiler;
 #[cfg(test)]
 mod floors;
 mod fuzz;
@@ -71,7 +72,15 @@ fn map() -> Result<ExitCode> {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Command::parse() {
+    let outcome = compiler::compile().unwrap_or_else(|| run(Command::parse()));
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run(command: Command) -> Result<ExitCode> {
+    match command {
         Command::Bench(options) => options.run(),
         Command::Test(options) => TRIALS.run_tests("test", &options.features(), &options.arguments),
         Command::Kernels(options) => TRIALS.run(Some("kernels"), &[], &options.arguments),
@@ -85,9 +94,5 @@ fn main() -> ExitCode {
         Command::Address(options) => address::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Bundle(options) => bundle::run(&options),
-    };
-    outcome.unwrap_or_else(|error| {
-        eprintln!("error: {error:#}");
-        ExitCode::FAILURE
-    })
+    }
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use evariste_machine::process;
 
-use crate::gpu;
+use crate::{compiler, gpu};
 
 /// A program of the workspace.
 #[derive(Clone, Copy, Debug)]
@@ -37,8 +37,9 @@ pub(crate) const EVERY_FIELD: &str = "every-field";
 /// Arguments that ask for more than the headlines.
 const MORE: [&str; 4] = ["--only", "--case", "--log-n", "--profile"];
 
-/// How tests are compiled, unless the environment says otherwise: that takes longer than they run, so with few
-/// optimisations, and with checks of overflow and of assumptions. `.ci/run` compiles them so, too.
+/// How what is tested is compiled, unless the environment says otherwise: that takes longer than it runs, so with few
+/// optimisations, and with checks of overflow and of assumptions. `.ci/run` compiles so, too. The tests themselves have no
+/// optimisations ([`compiler`]).
 const TEST_PROFILE: [(&str, &str); 4] = [
     ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
     ("CARGO_PROFILE_RELEASE_LTO", "off"),
@@ -105,26 +106,22 @@ impl Program {
 
     /// Builds the program, which cargo tells of, and runs it.
     pub(crate) fn run(self, command: Option<&str>, features: &[&str], arguments: &[String]) -> Result<ExitCode> {
-        self.run_with(&[], command, features, arguments)
+        let mut cargo = self.cargo("run", features)?;
+        run(cargo.arg("--").args(command).args(arguments))
     }
 
     /// The same as tests are compiled: the program, and what it has cargo compile.
     pub(crate) fn run_tests(self, command: &str, features: &[&str], arguments: &[String]) -> Result<ExitCode> {
-        self.run_with(&TEST_PROFILE, Some(command), features, arguments)
-    }
-
-    fn run_with(
-        self,
-        profile: &[(&str, &str)],
-        command: Option<&str>,
-        features: &[&str],
-        arguments: &[String],
-    ) -> Result<ExitCode> {
         let mut cargo = self.cargo("run", features)?;
-        cargo.envs(profile.iter().copied().filter(|(name, _)| std::env::var_os(name).is_none()));
-        let status = cargo.arg("--").args(command).args(arguments).status().context("cargo could not be started")?;
-        Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        cargo.envs(TEST_PROFILE.into_iter().filter(|(name, _)| std::env::var_os(name).is_none()));
+        compiler::wrap(&mut cargo)?;
+        run(cargo.args(["--", command]).args(arguments))
     }
+}
+
+fn run(cargo: &mut Command) -> Result<ExitCode> {
+    let status = cargo.status().context("cargo could not be started")?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 #[cfg(test)]
