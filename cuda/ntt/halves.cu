@@ -31,7 +31,7 @@ extern "C" __global__ void ntt_halves(const Params params, BUFFERS(F, F, F, F, F
     uint32_t from = place(params, line, false, params.stride_in, params.pitch_in);
     uint32_t to = place(params, line, false, params.stride_out, params.pitch_out);
     uint32_t e = twiddle_index(params, line) << params.shift;
-    F a = x[address(params, line, from)], b = x[address(params, line, from + (1u << params.stride_in))];
+    F a = x[address(line, from, params.row_in)], b = x[address(line, from + (1u << params.stride_in), params.row_in)];
     if (IS_SET(SCALE_IN)) {
         a = scaled(params, scale, from, a);
         b = scaled(params, scale, from + (1u << params.stride_in), b);
@@ -39,7 +39,7 @@ extern "C" __global__ void ntt_halves(const Params params, BUFFERS(F, F, F, F, F
     F sum = ADD(a, b), difference = SUB(a, b);
     const F* high = twiddles + (1u << params.split);
     if (IS_SET(TWIDDLE_ZERO)) sum = MUL(high[0], sum);
-    y[address(params, line, to)] = STORED(sum);
+    y[address(line, to, params.row_out)] = STORED(sum);
     F factor = f_mul(twiddles[e & ((1u << params.split) - 1)], high[e >> params.split]);
-    y[address(params, line, to + (1u << params.stride_out))] = STORED(MUL(factor, difference));
+    y[address(line, to + (1u << params.stride_out), params.row_out)] = STORED(MUL(factor, difference));
 }

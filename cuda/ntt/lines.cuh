@@ -35,10 +35,10 @@ __device__ __forceinline__ Line line_of(const Params& params, uint32_t line) {
 #endif
 }
 
-// Where an element of a line lies.
-__device__ __forceinline__ uint32_t address(const Params& params, const Line& line, uint32_t position) {
+// Where an element of a line lies, in rows of so many elements.
+__device__ __forceinline__ uint32_t address(const Line& line, uint32_t position, uint32_t row) {
 #ifdef INTERLEAVED
-    return position * params.interleaved + line.column;
+    return position * row + line.column;
 #else
     return position;
 #endif

@@ -13,8 +13,8 @@
 // After a DFT, output k of a line is multiplied by w^(j k), w of the order of what is left to transform. TWIDDLES says
 // where that comes from: a table of all or of half of them, two tables whose products they are, or powers of w.
 //
-// Where INTERLEAVED is defined, element i of transform c lies at i * params.interleaved + c, and neighbouring lines are
-// those of neighbouring transforms.
+// Where INTERLEAVED is defined, element i of transform c < params.interleaved lies at i * params.row_in + c where it is loaded, and
+// neighbouring lines are those of neighbouring transforms.
 //
 // The flags and the values of TWIDDLES are declared in `pass.rs` of the crate for transforms, which says what each does. FLAGS,
 // where it is defined, is params.flags known ahead: on an H200 a transform of 2^24 elements then took 3.4 instead of 3.7 ms
@@ -112,9 +112,9 @@ __device__ __forceinline__ void tile_store(FWord* tile, uint32_t i, const F& x) 
 }
 
 // How far apart elements of a line are whose rows are 2^log_rows apart.
-__device__ __forceinline__ uint32_t distance(const Params& params, uint32_t log_rows, uint32_t stride) {
+__device__ __forceinline__ uint32_t distance(uint32_t row, uint32_t log_rows, uint32_t stride) {
 #ifdef INTERLEAVED
-    return params.interleaved << (log_rows + stride);
+    return row << (log_rows + stride);
 #else
     return 1u << (log_rows + stride);
 #endif
@@ -320,8 +320,8 @@ ntt_pass(const Params params, BUFFERS(F, F, Root, F, F)) {
             uint32_t start = place(params, line, IS_SET(LOAD_REVERSED), params.stride_in, params.pitch_in);
             // Rows first + k step, or where they are reversed in memory rows first + reverse(k).
             uint32_t first = IS_SET(ROWS_IN_REVERSED) ? reverse(row[g], LOG_ROWS) : row[g];
-            uint32_t step = distance(params, IS_SET(ROWS_IN_REVERSED) ? 0 : log_q, params.stride_in);
-            const F* from = x + address(params, line, start + (first << params.stride_in));
+            uint32_t step = distance(params.row_in, IS_SET(ROWS_IN_REVERSED) ? 0 : log_q, params.stride_in);
+            const F* from = x + address(line, start + (first << params.stride_in), params.row_in);
 #pragma unroll
             for (uint32_t k = 0; k < RADIX; k++) {
                 e[g][k] = load_once(at(from, IS_SET(ROWS_IN_REVERSED) ? reverse(k, LOG_RADIX) : k, step));
@@ -416,8 +416,8 @@ ntt_pass(const Params params, BUFFERS(F, F, Root, F, F)) {
         }
 #endif
         uint32_t stored = IS_SET(ROWS_OUT_REVERSED) ? row[g] : reversed;
-        uint32_t step = distance(params, IS_SET(ROWS_OUT_REVERSED) ? 0 : LOG_ROWS - LOG_RADIX, params.stride_out);
-        F* to = y + address(params, line, start + (stored << params.stride_out));
+        uint32_t step = distance(params.row_out, IS_SET(ROWS_OUT_REVERSED) ? 0 : LOG_ROWS - LOG_RADIX, params.stride_out);
+        F* to = y + address(line, start + (stored << params.stride_out), params.row_out);
 #pragma unroll
         for (uint32_t k = 0; k < RADIX; k++) {
             if (!factors) {

@@ -7,7 +7,7 @@
 // Element `row` of a line that is loaded from a position on.
 fn element(line: u32, start: u32, row: u32) -> F {
     let position = start + (row << params.stride_in);
-    let x = x_load(address(line, position));
+    let x = x_load(address(line, position, params.row_in));
     if (is_set(SCALE_IN)) {
         return scaled(position, x);
     }
@@ -31,8 +31,8 @@ fn ntt_halves(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
     if (is_set(TWIDDLE_ZERO)) {
         sum = f_mul(sum, twiddles_load(high));
     }
-    y_store(address(line, target_start), sum);
+    y_store(address(line, target_start, params.row_out), sum);
     let low = twiddles_load(params.twiddles + (e & ((1u << params.split) - 1u)));
     let factor = f_mul(low, twiddles_load(high + (e >> params.split)));
-    y_store(address(line, target_start + (1u << params.stride_out)), f_mul(f_sub(a, b), factor));
+    y_store(address(line, target_start + (1u << params.stride_out), params.row_out), f_mul(f_sub(a, b), factor));
 }

@@ -17,10 +17,10 @@ fn index_of(line: u32) -> u32 {
     return line;
 }
 
-// Where the element of a line at a position lies.
-fn address(line: u32, position: u32) -> u32 {
+// Where the element of a line at a position lies, in rows of so many elements.
+fn address(line: u32, position: u32, row: u32) -> u32 {
     if (INTERLEAVED) {
-        return position * params.interleaved + line % params.interleaved;
+        return position * row + line % params.interleaved;
     }
     return position;
 }

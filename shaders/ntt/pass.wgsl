@@ -121,7 +121,7 @@ fn element(first: bool, first_line: u32, start: u32, r: u32, column: u32) -> F {
     }
     let m = select(r, reverse(r, LOG_ROWS), is_set(ROWS_IN_REVERSED));
     let position = start + (m << params.stride_in);
-    let x = x_load(address(first_line + column, position));
+    let x = x_load(address(first_line + column, position, params.row_in));
     if (is_set(SCALE_IN)) {
         return scaled(position, x);
     }
@@ -148,7 +148,7 @@ fn store_sum(x: Sum, first_line: u32, r: u32, column: u32) {
     let output = reverse(r, LOG_ROWS);
     let m = select(output, r, is_set(ROWS_OUT_REVERSED));
     let position = place(line, is_set(STORE_REVERSED), params.stride_out, params.pitch_out) + (m << params.stride_out);
-    let at = address(line, position);
+    let at = address(line, position, params.row_out);
     if (TWIDDLES == STORED && is_set(TWIDDLE_OFFSET | TWIDDLE_BLOCK) && (output != 0u || is_set(TWIDDLE_ZERO))) {
         y_store(at, sum_product(x, stored(twiddle_index(line), output)));
         return;
@@ -245,7 +245,7 @@ fn ntt_pass(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) gr
         if (line < params.lines) {
             let position = place(line, is_set(STORE_REVERSED), params.stride_out, params.pitch_out) + (m << params.stride_out);
             let x = tile_load(swizzle(reverse(output, LOG_ROWS) * COLUMNS + column));
-            y_store(address(line, position), finished(x, output, line, position));
+            y_store(address(line, position, params.row_out), finished(x, output, line, position));
         }
     }
 }

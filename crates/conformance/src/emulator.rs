@@ -11,7 +11,7 @@ use crate::{
 
 /// What runs with the arithmetic of GPUs: the launches of all kernels, over a field and a curve of each shape, at few
 /// sizes, and what is not among these. Of long fields only some transforms: a multiplication takes microseconds here.
-const CARRY_FLAG: [&str; 26] = [
+const CARRY_FLAG: [&str; 28] = [
     "launches::",
     "device::views::",
     "field::bls12-377-fr::chains",
@@ -29,7 +29,9 @@ const CARRY_FLAG: [&str; 26] = [
     "ntt::goldilocks::sizes",
     "ntt::goldilocks::definition",
     "ntt::baby-bear::sizes",
+    "ntt::baby-bear::extensions_by_blocks",
     "ntt::baby-bear::long",
+    "ntt::baby-bear::many_columns",
     "primitives::sort_large",
     "curve::through-origin::",
     "curve::bn254-g1::lengths",

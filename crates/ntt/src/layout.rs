@@ -10,11 +10,8 @@ use crate::{
     order::Order,
     pass::{KernelVariant, flags},
     reference::root_of_unity,
-    tuning::{LOG_CPU_RUN_OF_COLUMNS, MEMORY_PERCENT, MIN_LOG_TILE, QUOTIENTS_PERCENT, Tiling},
+    tuning::{LOG_SHORT_TILE_OF_COLUMNS, MAX_LOG_N, MEMORY_PERCENT, MIN_LOG_TILE, QUOTIENTS_PERCENT, Tiling},
 };
-
-/// Largest size: kernels count elements in 32 bits.
-const MAX_LOG_N: u32 = 31;
 
 /// The passes of a transform, and the places of its tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +25,8 @@ pub(crate) struct Layout {
     pub(crate) halvings: usize,
     pub(crate) twiddles: Twiddles,
     pub(crate) tiling: Tiling,
+    /// The tiles for columns of matrices, if they are others.
+    tiling_of_columns: Option<Tiling>,
     /// log₂ of the root of order 16, modulo 192, where that is a power of two and kernels multiply by such with shifts.
     pub(crate) root_shift: Option<u32>,
     /// Roots and twiddles are those of partially reduced products, in WGSL.
@@ -48,8 +47,13 @@ impl Layout {
         let quotients = cuda && source::cuda_is_lazy::<F>();
         let partially_reduced =
             info.dialect() == Dialect::Wgsl && info.features.int64 && source::wgsl_lazy_factor::<F>().is_some();
-        let layout =
-            |twiddles| Self { root_shift, partially_reduced, ..Self::tiled(log_n, config.split, twiddles, tiling) };
+        let tiling_of_columns = tiling.of_columns::<F>(info);
+        let layout = |twiddles| Self {
+            root_shift,
+            partially_reduced,
+            tiling_of_columns,
+            ..Self::tiled(log_n, config.split, twiddles, tiling)
+        };
         match config.twiddles {
             Some(Twiddles::StoredWithQuotients) if !quotients => return Ok(layout(Twiddles::Stored)),
             Some(twiddles) => return Ok(layout(twiddles)),
@@ -72,17 +76,25 @@ impl Layout {
         })
     }
 
-    /// A layout with fewer passes for the columns of a matrix on a processor. Rows are long enough runs there, so that
-    /// tiles take more points.
-    pub(crate) fn of_columns<F: DeviceField>(&self, columns: usize) -> Option<Self> {
-        let Self { log_n, twiddles, tiling, .. } = *self;
+    /// A layout of other tiles for the columns of a matrix, where these are many elements side by side.
+    pub(crate) fn of_columns(&self, columns: usize) -> Option<Self> {
+        let Self { log_n, twiddles, tiling, root_shift, partially_reduced, .. } = *self;
+        let of_columns = self.tiling_of_columns?;
         let single = self.log_rows == tiling.split(log_n, Split::Balanced);
-        if tiling.threads > 1 || F::LIMBS > 2 || columns < 1 << LOG_CPU_RUN_OF_COLUMNS || !single {
+        let enough =
+            of_columns.threads == 1 || log_n + columns.max(1).ilog2() >= of_columns.log_tile + tiling.log_tiles;
+        if columns < 1 << of_columns.log_run || !single || !enough {
             return None;
         }
-        let tiling = Tiling { log_run: LOG_CPU_RUN_OF_COLUMNS, ..tiling };
-        let layout = Self::tiled(log_n, Split::Balanced, twiddles, tiling);
-        (layout.log_rows.len() < self.log_rows.len()).then_some(layout)
+        let layout = Self::tiled(log_n, Split::Balanced, twiddles, of_columns);
+        if of_columns.threads == 1 {
+            // More lines side by side alone gain nothing.
+            return (layout.log_rows.len() < self.log_rows.len()).then_some(layout);
+        }
+        // Short columns are enough for whole tiles, too.
+        let tile = |rows: u32| of_columns.log_tile.min(LOG_SHORT_TILE_OF_COLUMNS.max(rows + of_columns.log_run));
+        let log_width = layout.log_rows.iter().map(|rows| tile(*rows).saturating_sub(*rows)).collect();
+        Some(Self { log_width, root_shift, partially_reduced, ..layout })
     }
 
     pub(crate) fn tiled(log_n: u32, split: Split, twiddles: Twiddles, tiling: Tiling) -> Self {
@@ -95,7 +107,18 @@ impl Layout {
             Split::Halves => (tiling.halvings(log_n) as usize).min(log_rows.len().saturating_sub(1)),
             _ => 0,
         };
-        Self { log_n, log_rows, log_width, halvings, twiddles, tiling, root_shift: None, partially_reduced: false }
+        let (tiling_of_columns, root_shift, partially_reduced) = (None, None, false);
+        Self {
+            log_n,
+            log_rows,
+            log_width,
+            halvings,
+            twiddles,
+            tiling,
+            tiling_of_columns,
+            root_shift,
+            partially_reduced,
+        }
     }
 
     pub(crate) fn variant_of(&self, passes: &[Pass], pass: usize) -> KernelVariant {
@@ -366,7 +389,7 @@ pub(crate) struct Pass {
 mod tests {
     use ark_bls12_381::Fr;
     use evariste_backend::Kind;
-    use evariste_field::small::Goldilocks;
+    use evariste_field::small::{BabyBear, Goldilocks};
 
     use super::*;
 
@@ -450,7 +473,7 @@ mod tests {
         let info = Device::cpu().info().clone();
         let passes = |log_n, columns| {
             let layout = Layout::new::<Goldilocks>(&info, log_n, NttConfig::default()).unwrap();
-            let other = layout.of_columns::<Goldilocks>(columns);
+            let other = layout.of_columns(columns);
             (layout.log_rows.len(), other.map(|layout| layout.log_rows))
         };
         assert_eq!(passes(16, 64), (2, None));
@@ -458,9 +481,39 @@ mod tests {
         assert_eq!(passes(20, 16), (3, Some(vec![10, 10])));
         assert_eq!(passes(20, 15), (3, None));
         let large = Layout::new::<Fr>(&info, 20, NttConfig::default()).unwrap();
-        assert_eq!(large.of_columns::<Fr>(64), None);
+        assert_eq!(large.of_columns(64), None);
         let split = NttConfig::default().split(Split::Rectangular);
         let chosen = Layout::new::<Goldilocks>(&info, 20, split).unwrap();
-        assert_eq!(chosen.of_columns::<Goldilocks>(64), None);
+        assert_eq!(chosen.of_columns(64), None);
+    }
+
+    #[test]
+    fn many_columns_have_tiles_of_their_own_on_gpus() {
+        let mut info = Device::cpu().info().clone();
+        info.id.kind = Kind::Cuda;
+        (info.limits.workgroup_bytes, info.limits.workgroup_threads) = (227 << 10, 1024);
+        (info.parallelism, info.limits.cache_bytes) = (132, 50 << 20);
+        let words = |info: &DeviceInfo, log_n, columns| {
+            let layout = Layout::new::<BabyBear>(info, log_n, NttConfig::default()).unwrap();
+            let other = layout.of_columns(columns)?;
+            Some((other.log_rows, other.log_width, other.tiling.log_radix))
+        };
+        assert_eq!(words(&info, 20, 256), Some((vec![10, 10], vec![4, 4], 5)));
+        assert_eq!(words(&info, 14, 256), Some((vec![7, 7], vec![5, 5], 5)));
+        assert_eq!(words(&info, 3, 1 << 19), Some((vec![3], vec![9], 5)));
+        // Not enough for every multiprocessor, and rows that are no runs.
+        assert_eq!(words(&info, 13, 256), None);
+        assert_eq!(words(&info, 24, 15), None);
+        let long = |log_n| Layout::new::<Goldilocks>(&info, log_n, NttConfig::default()).unwrap();
+        let columns = long(16).of_columns(256).unwrap();
+        assert_eq!((columns.tiling, columns.log_rows), (long(24).tiling, vec![8, 8]));
+        assert_eq!(Layout::new::<Fr>(&info, 16, NttConfig::default()).unwrap().of_columns(256), None);
+        // Tiles fit the memory.
+        for bytes in [16 << 10, 48 << 10] {
+            info.limits.workgroup_bytes = bytes;
+            let (rows, width, radix) = words(&info, 20, 256).unwrap();
+            assert_eq!((rows.len(), radix), (3, 4));
+            assert!(rows.iter().zip(&width).all(|(rows, width)| 4 << (rows + width) <= bytes), "{rows:?} × {width:?}");
+        }
     }
 }

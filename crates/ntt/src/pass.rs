@@ -22,7 +22,7 @@ pub(crate) struct KernelVariant {
     pub(crate) log_rows: u32,
     /// log₂ of the lines of a tile.
     pub(crate) log_width: u32,
-    /// log₂ of the elements that a thread of a GPU takes in a step: 4 at most, in WGSL 2.
+    /// log₂ of the elements that a thread of a GPU takes in a step: 5 at most, in WGSL 2.
     pub(crate) log_radix: u32,
     /// Threads of a workgroup, which share the tile.
     pub(crate) threads: u32,
@@ -119,6 +119,10 @@ params! {
         pub(crate) log_scales: u32,
         /// Transforms side by side.
         pub(crate) interleaved: u32,
+        /// Elements of a row in memory where they are loaded: those of further transforms lie beside these.
+        pub(crate) row_in: u32,
+        /// … where they are stored.
+        pub(crate) row_out: u32,
         /// Log2 of the distance of transforms where they are loaded, in positions.
         pub(crate) pitch_in: u32,
         /// … where they are stored.
@@ -144,13 +148,8 @@ impl Params {
         std::iter::successors(Some(self.line(line)), next)
     }
 
-    /// Where the element of a line at a position lies.
-    fn address(&self, line: Line, position: usize) -> usize {
-        position * self.interleaved as usize + line.column as usize
-    }
-
     /// The position of row 0 of a line of 2^`log_rows` rows; that of row r is r << stride further.
-    fn place(&self, log_rows: u32, line: u32, Endpoint { reversed, stride, pitch }: Endpoint) -> usize {
+    fn place(&self, log_rows: u32, line: u32, Endpoint { reversed, stride, pitch, .. }: Endpoint) -> usize {
         let log_lines = self.log_n - log_rows;
         let start = ((line >> log_lines) as usize) << pitch;
         let line = line & ((1 << log_lines) - 1);
@@ -162,17 +161,18 @@ impl Params {
 
     /// How lines lie where they are loaded, and where they are stored.
     fn endpoints(&self) -> [Endpoint; 2] {
-        let end = |flag, stride, pitch| Endpoint { reversed: self.has(flag), stride, pitch };
+        let end =
+            |flag, stride, pitch, row: u32| Endpoint { reversed: self.has(flag), stride, pitch, row: row as usize };
         [
-            end(flags::LOAD_REVERSED, self.stride_in, self.pitch_in),
-            end(flags::STORE_REVERSED, self.stride_out, self.pitch_out),
+            end(flags::LOAD_REVERSED, self.stride_in, self.pitch_in, self.row_in),
+            end(flags::STORE_REVERSED, self.stride_out, self.pitch_out, self.row_out),
         ]
     }
 
     /// The elements up to the end of the last transform in a launch.
-    fn reach(&self, log_rows: u32, pitch: u32) -> usize {
+    fn reach(&self, log_rows: u32, Endpoint { pitch, row, .. }: Endpoint) -> usize {
         let last = (self.lines.saturating_sub(1) / self.interleaved) >> (self.log_n - log_rows);
-        (((last as usize) << pitch) + (1 << self.log_n)) * self.interleaved as usize
+        (((last as usize) << pitch) + (1 << self.log_n) - 1) * row + self.interleaved as usize
     }
 
     /// The j of a line's twiddles.
@@ -210,6 +210,15 @@ struct Endpoint {
     stride: u32,
     /// log₂ of the distance of transforms.
     pitch: u32,
+    /// Elements of a row in memory.
+    row: usize,
+}
+
+impl Endpoint {
+    /// Where the element of a line at a position lies.
+    fn address(self, line: Line, position: usize) -> usize {
+        position * self.row + line.column as usize
+    }
 }
 
 /// A line: its number among those of its transforms, and which of the transforms side by side it is of.

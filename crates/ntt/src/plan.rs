@@ -102,11 +102,6 @@ impl<F: DeviceField + FftField> Ntt<F> {
     pub fn with_config(queue: impl Into<Queue>, log_n: u32, config: NttConfig) -> Result<Self> {
         let queue = queue.into();
         let layout = Layout::new::<F>(queue.device().info(), log_n, config)?;
-        Self::with_layout(queue, layout)
-    }
-
-    fn with_layout(queue: impl Into<Queue>, layout: Layout) -> Result<Self> {
-        let queue = queue.into();
         let orders = (Order::Natural, Order::Natural);
         let mut variants = BTreeSet::new();
         for direction in [Direction::Forward, Direction::Inverse] {
@@ -114,6 +109,12 @@ impl<F: DeviceField + FftField> Ntt<F> {
                 variants.extend(layout.variants(orders, Batch::Rows, direction, domain, BufferRole::Data));
             }
         }
+        Self::with_layout(queue, layout, &variants)
+    }
+
+    /// Makes a plan with some kernels.
+    fn with_layout(queue: impl Into<Queue>, layout: Layout, variants: &BTreeSet<KernelVariant>) -> Result<Self> {
+        let queue = queue.into();
         let passes = variants.iter().map(|variant| variant.spec::<F>());
         let kernels: Vec<KernelSpec> = passes.chain(table_kernels::<F>(&layout)).collect();
         let prepared = queue.device().prepare(&kernels)?;
@@ -121,7 +122,7 @@ impl<F: DeviceField + FftField> Ntt<F> {
         // Before the factors: where these are there, so are the roots.
         let roots = queue.upload(&roots::<F>(&layout)?)?;
         let forward = pass_twiddles::<F>(&queue, &layout, &vector, Direction::Forward)?;
-        let kernels = variants.into_iter().enumerate().map(|(i, variant)| (variant, Arc::new(prepared.kernel(i))));
+        let kernels = variants.iter().enumerate().map(|(i, variant)| (*variant, Arc::new(prepared.kernel(i))));
         let kernels = Mutex::new(kernels.collect());
         let (inverse, cosets) = (Lazy::default(), Mutex::default());
         let (made_on, of_columns) = (queue.clone(), Lazy::default());
@@ -144,9 +145,9 @@ impl<F: DeviceField + FftField> Ntt<F> {
     }
 
     /// Returns the bytes of device memory that a plan and calls on `batch` transforms take beside the data: tables of
-    /// both directions, and scratch. Powers of coset generators take 2√n elements each in addition. On processors,
-    /// transforms of columns of 2^17 elements and more, of one or two limbs, need further tables: they take fewer
-    /// passes.
+    /// both directions, and scratch. Powers of coset generators take 2√n elements each in addition. Transforms of columns
+    /// of one or two limbs may need as many tables again, as they have other passes: on GPUs, those of matrices that fill
+    /// them, and on processors those of 2^17 elements and more.
     ///
     /// # Errors
     /// - [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`.
@@ -193,7 +194,10 @@ impl<F: DeviceField + FftField> Ntt<F> {
             let batch = if is(2) { Batch::Columns } else { Batch::Rows };
             let direction = if is(0) { Direction::Inverse } else { Direction::Forward };
             let domain = if is(1) { Domain::Coset } else { Domain::Subgroup };
-            variants.extend(layout.variants((input, output), batch, direction, domain, BufferRole::Data));
+            let of_columns = layout.of_columns(usize::MAX).filter(|_| batch == Batch::Columns);
+            for layout in of_columns.iter().chain([&layout]) {
+                variants.extend(layout.variants((input, output), batch, direction, domain, BufferRole::Data));
+            }
         }
         let passes = variants.into_iter().map(KernelVariant::spec::<F>);
         Ok(passes.chain([twiddle::spec::<F>(layout.twiddles == Twiddles::StoredWithQuotients)]).collect())
@@ -217,8 +221,8 @@ impl<F: DeviceField + FftField> Ntt<F> {
     /// The plan for `columns` columns: this one, or one with other passes.
     pub(crate) fn of_columns(&self, columns: usize) -> Result<&Self> {
         let Shared { queue, layout, of_columns, .. } = &*self.shared;
-        let Some(layout) = layout.of_columns::<F>(columns) else { return Ok(self) };
-        of_columns.get_or_make(|| Self::with_layout(queue, layout))
+        let Some(layout) = layout.of_columns(columns) else { return Ok(self) };
+        of_columns.get_or_make(|| Self::with_layout(queue, layout, &BTreeSet::new()))
     }
 
     /// Operations where the plan works.
@@ -382,7 +386,7 @@ mod tests {
                     direct_stores,
                 };
                 let layout = Layout::tiled(log_n, split, twiddles, tiling);
-                let ntt = Ntt::<Fr>::with_layout(&device, layout).unwrap();
+                let ntt = Ntt::<Fr>::with_layout(&device, layout, &BTreeSet::new()).unwrap();
                 for (input, output) in orders.iter().flat_map(|i| orders.map(|o| (*i, o))) {
                     let mut data = device.upload(&reference::reorder(&x, Order::Natural, input)).unwrap();
                     let transform = ntt.coset(Fr::GENERATOR).input(input).output(output);

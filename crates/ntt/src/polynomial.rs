@@ -16,6 +16,8 @@ use crate::{
     transform::{PassBuffers, Run},
 };
 
+mod pinned;
+
 impl<F: DeviceField + FftField> Ntt<F> {
     /// Multiplies two polynomials, given by their coefficients from the constant term on. The product has
     /// `a.len() + b.len() − 1` coefficients, or none if a factor has none. It is secret if a factor is. The cost is two

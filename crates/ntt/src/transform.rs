@@ -48,6 +48,8 @@ pub struct Transform<'a, F: DeviceField> {
     pub(crate) output: Order,
     pub(crate) coset: F,
     pub(crate) columns: Option<usize>,
+    /// Those of the matrix that they are some of, if they are not all.
+    pub(crate) beside: Option<usize>,
     pub(crate) queue: &'a Queue,
 }
 
@@ -79,7 +81,15 @@ impl<F: DeviceField + FftField> Ntt<F> {
     /// Starts a transform: set orders, a coset, columns or a queue on it, then apply it.
     pub fn transform(&self) -> Transform<'_, F> {
         let order = Order::Natural;
-        Transform { plan: self, input: order, output: order, coset: F::ONE, columns: None, queue: self.queue() }
+        Transform {
+            plan: self,
+            input: order,
+            output: order,
+            coset: F::ONE,
+            columns: None,
+            beside: None,
+            queue: self.queue(),
+        }
     }
 
     /// Starts a transform on the coset of `generator`.
@@ -115,6 +125,12 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
     /// the other. The default is to transform runs of [`Ntt::size`] elements.
     pub fn columns(mut self, count: usize) -> Self {
         self.columns = Some(count);
+        self
+    }
+
+    /// Has the columns lie in rows of `count` elements, where they are read or written.
+    pub(crate) fn beside(mut self, count: usize) -> Self {
+        self.beside = Some(count);
         self
     }
 
@@ -415,11 +431,12 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
         if plan.size() == 1 || data.is_empty() {
             return Ok(None);
         }
-        let plan = plan.of_columns(columns)?;
+        let of_matrix = self.beside.unwrap_or(columns);
+        let plan = plan.of_columns(of_matrix)?;
         let layout = &plan.shared.layout;
         let orders = (self.input, self.output);
         let domain = self.domain();
-        let mut passes = layout.passes(orders, Batch::of(columns), start);
+        let mut passes = layout.passes(orders, Batch::of(of_matrix), start);
         layout.scale(&mut passes, orders, direction, domain);
         let variants = (0..passes.len()).map(|i| layout.variant_of(&passes, i));
         let kernels = variants.map(|variant| Ok((variant, plan.kernel(variant)?))).collect::<Result<Vec<_>>>()?;
@@ -443,6 +460,7 @@ impl<'a, F: DeviceField + FftField> Transform<'a, F> {
             queue,
             direction,
             columns,
+            rows: RowLengths { source: columns, data: columns },
             passes,
             kernels,
             twiddles,
@@ -485,6 +503,7 @@ pub(crate) struct Run<'a, F: DeviceField> {
     direction: Direction,
     /// Transforms side by side.
     columns: usize,
+    rows: RowLengths,
     passes: Vec<Pass>,
     kernels: Vec<(KernelVariant, Arc<Kernel<Params>>)>,
     twiddles: &'a PassTwiddles<F>,
@@ -493,6 +512,13 @@ pub(crate) struct Run<'a, F: DeviceField> {
     scratch: bool,
     /// log₂ of the distance of the results.
     result_stride: u32,
+}
+
+/// Elements of a row in memory, where transforms are some of those side by side. Scratch has their own elements alone.
+#[derive(Clone, Copy)]
+pub(crate) struct RowLengths {
+    pub(crate) source: usize,
+    pub(crate) data: usize,
 }
 
 /// The buffers of a transform's passes.
@@ -504,6 +530,11 @@ pub(crate) struct PassBuffers<'a, F: DeviceField> {
 }
 
 impl<F: DeviceField + FftField> Run<'_, F> {
+    /// The same transforms, of columns in rows of at least as many elements, the last of which end inside the views.
+    pub(crate) fn in_rows(self, rows: RowLengths) -> Self {
+        Self { rows, ..self }
+    }
+
     /// Scratch for passes over `len` elements, if they need any.
     pub(crate) fn scratch(&self, len: usize, secrecy: Secrecy) -> Result<Option<Buffer<Mont<F>>>> {
         match self.scratch {
@@ -594,6 +625,11 @@ impl<F: DeviceField + FftField> Run<'_, F> {
     fn launch(&self, i: usize, lines: Range<u32>, buffers: &mut PassBuffers<'_, F>) -> Result<()> {
         let (Self { plan, layout, .. }, pass) = (self, self.passes[i]);
         let stride = |role| if role == BufferRole::Data { self.result_stride } else { layout.log_n };
+        let row = |role| match role {
+            BufferRole::Source => self.rows.source as u32,
+            BufferRole::Data => self.rows.data as u32,
+            BufferRole::Scratch => self.columns as u32,
+        };
         let (variant, kernel) = &self.kernels[i];
         let params = Params {
             first: lines.start,
@@ -614,6 +650,8 @@ impl<F: DeviceField + FftField> Run<'_, F> {
             scales: if self.coset.is_some() { 0 } else { 3 * 2 * layout.roots() as u32 },
             log_scales: layout.log_split(),
             interleaved: self.columns as u32,
+            row_in: row(pass.from),
+            row_out: row(pass.to),
             pitch_in: stride(pass.from),
             pitch_out: stride(pass.to),
         };
@@ -649,9 +687,9 @@ impl<F: DeviceField + FftField> Run<'_, F> {
                 &mut one
             }
         };
-        // SAFETY: lines are among those that cover exactly the elements of the source. Their results lie in the data,
-        // and values between them in the scratch, at the distances given. Rows and offsets of lines stay inside the
-        // tables.
+        // SAFETY: lines are among those that cover exactly the elements of the source, or of its columns, whose rows all
+        // end inside the views. Their results lie in the data, and values between them in the scratch, at the distances
+        // given. Rows and offsets of lines stay inside the tables.
         Ok(unsafe { kernel.launch(self.queue, groups, &params, args) }?)
     }
 }

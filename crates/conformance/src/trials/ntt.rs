@@ -83,6 +83,8 @@ fn add(trials: &mut DeviceTrials<'_>) {
     trials.add("baby-bear::long", long::<small::BabyBear>);
     trials.add("baby-bear::interrupted", host::interrupted);
     trials.add("baby-bear-4::extensions", extensions::of_extension_elements);
+    trials.add("baby-bear::blocks_misused", extensions::blocks_misused);
+    trials.add("baby-bear::many_columns", many_columns);
     trials.add("bls12-381-fr::no_host_copies_and_few_launches", plan::no_host_copies_and_few_launches);
     trials.add_alone("bls12-381-fr::cpu-threshold", host::slices_stay_on_the_cpu_below_the_threshold);
     trials.add("bls12-381-fr::two_threads", plan::two_threads);
@@ -188,6 +190,7 @@ fn further<F: DeviceField + FftField>(trials: &mut DeviceTrials<'_>, field: &str
     // Emulated GPUs take a minute and more for longer elements, whose blocks are cut as those of words.
     if F::LIMBS == 1 || !trials.device.info().features.software {
         trials.add_alone(&format!("{field}::blocks_of_columns"), host::blocks_of_columns::<F>);
+        trials.add(&format!("{field}::extensions_by_blocks"), extensions::by_blocks::<F>);
     }
     trials.add(&format!("{field}::out-of-core"), host::out_of_core::<F>);
     trials.add(&format!("{field}::host_slices"), host::host_slices::<F>);
@@ -415,14 +418,37 @@ fn long<F: DeviceField + FftField>(device: &Device) -> Outcome {
     Ok(())
 }
 
+/// Columns enough for the tiles that GPUs have for many: in one pass and in several.
+fn many_columns(device: &Device) -> Outcome {
+    let DeviceInfo { features, id, .. } = device.info();
+    let all = match (features.software, id.kind) {
+        (true, Kind::Wgpu) => &[(10, 64)][..],
+        (true, _) => &[(10, 128), (11, 64)],
+        (false, _) if device.info().is_processor() => &[(10, 128)],
+        (false, _) => &[(10, 4096), (14, 256), (18, 16)],
+    };
+    let all: Vec<_> = all.iter().map(|(log_n, columns)| ((*log_n, *columns, 1), Split::Balanced)).collect();
+    let orders = [(Order::Natural, Order::Natural), (Order::Natural, Order::BitReversed)];
+    columns_between::<small::BabyBear>(device, &all, &[small::BabyBear::GENERATOR], &orders)
+}
+
 fn columns_of<F: DeviceField + FftField>(device: &Device, all: &[((u32, usize, usize), Split)]) -> Outcome {
+    columns_between::<F>(device, all, &[F::ONE, F::GENERATOR], &ORDERS)
+}
+
+fn columns_between<F: DeviceField + FftField>(
+    device: &Device,
+    all: &[((u32, usize, usize), Split)],
+    cosets: &[F],
+    orders: &[(Order, Order)],
+) -> Outcome {
     for &((log_n, count, matrices), split) in all {
         let n = 1usize << log_n;
         let ntt = Ntt::<F>::with_config(device, log_n, NttConfig::default().split(split))?;
         let x = samples::<F>(n * count * matrices, 21);
-        for g in [F::ONE, F::GENERATOR] {
+        for &g in cosets {
             let expected: Vec<F> = by_columns(&x, n, count, |x| arkworks(x, g));
-            for (input, output) in ORDERS {
+            for &(input, output) in orders {
                 let reorder =
                     |x: &[F], order| by_columns(x, n, count, |x| reference::reorder(x, Order::Natural, order));
                 let what =

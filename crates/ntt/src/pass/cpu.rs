@@ -30,8 +30,8 @@ impl KernelVariant {
             let Data { input, output, input_limbs, output_limbs, .. } = data;
             let [roots, twiddles, scale] = [roots, twiddles, scale].map(|table| table.limbs);
             let (log_rows, limbs) = (self.log_rows, [input_limbs, output_limbs]);
-            for (pitch, limbs) in [params.pitch_in, params.pitch_out].into_iter().zip(limbs) {
-                assert!(params.reach(log_rows, pitch) * F::LIMBS <= limbs, "the data of a pass");
+            for (end, limbs) in params.endpoints().into_iter().zip(limbs) {
+                assert!(params.reach(log_rows, end) * F::LIMBS <= limbs, "the data of a pass");
             }
             let pass = Pass { variant: self, params, input, output, roots, twiddles, scale };
             if let Some(words) = words {
@@ -173,7 +173,7 @@ impl<F: DeviceField> Tile<'_, F> {
             let places: Vec<usize> = lines.iter().map(|line| self.params.place(log_rows, line.index, end)).collect();
             let mut visit = |m: usize, c: usize| {
                 let position = places[c] + (m << stride);
-                visit(m as u32, c as u32, position, self.params.address(lines[c], position));
+                visit(m as u32, c as u32, position, end.address(lines[c], position));
             };
             // Contiguous lines one after the other, others side by side.
             if stride == 0 && !self.variant.interleaved {

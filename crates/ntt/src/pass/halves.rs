@@ -94,15 +94,15 @@ fn halve<F: DeviceField>(params: &Params, ((x, y), tables): Args<'_, '_>) {
         let (from, to) = (params.place(1, line.index, load), params.place(1, line.index, store));
         let element = |row: usize| {
             let position = from + (row << load.stride);
-            let x = data.load(params.address(line, position));
+            let x = data.load(load.address(line, position));
             if params.has(flags::SCALE_IN) { x * scale.scale_of(params, position) } else { x }
         };
         let (a, b) = (element(0), element(1));
         let [low, high] = params.two_levels(params.twiddle_index(1, line.index), 1);
         let sum = if params.has(flags::TWIDDLE_ZERO) { (a + b) * factor(1 << params.split) } else { a + b };
-        data.store(params.address(line, to), sum);
+        data.store(store.address(line, to), sum);
         let difference = (a - b) * factor(low) * factor(high);
-        data.store(params.address(line, to + (1 << store.stride)), difference);
+        data.store(store.address(line, to + (1 << store.stride)), difference);
     };
     let count = (params.lines - params.first) as usize;
     parallel::ranges(count, &|lines| lines.for_each(|line| one(params.first + line as u32)));

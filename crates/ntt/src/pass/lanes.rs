@@ -168,8 +168,8 @@ impl<const L: usize> Tile<'_, L> {
                 if line < params.lines as usize {
                     let line = params.line(line as u32);
                     let place = params.place(variant.log_rows, line.index, end);
-                    lines.places[lane] = data.wrapping_add(params.address(line, place) * LIMBS);
-                    lines.steps[lane] = (LIMBS * params.interleaved as usize) << end.stride;
+                    lines.places[lane] = data.wrapping_add(end.address(line, place) * LIMBS);
+                    lines.steps[lane] = (LIMBS * end.row) << end.stride;
                 }
             }
             lines
@@ -193,7 +193,7 @@ impl<const L: usize> Tile<'_, L> {
                 let mut x = unsafe { lanes.load(&lines.places) };
                 if scaled {
                     // SAFETY: the lines are those of the input.
-                    x = unsafe { self.scale(lanes, &x, lines, input) };
+                    x = unsafe { self.scale(lanes, &x, lines, input, end.row) };
                 }
                 value.write(x);
                 lines.advance();
@@ -281,7 +281,7 @@ impl<const L: usize> Tile<'_, L> {
                 for x in &mut x {
                     if scaled {
                         // SAFETY: the lines are those of the output.
-                        *x = unsafe { self.scale(lanes, x, lines, output) };
+                        *x = unsafe { self.scale(lanes, x, lines, output, end.row) };
                     }
                     *x = lanes.reduce(x);
                     if !lazy {
@@ -341,6 +341,7 @@ impl<const L: usize> Tile<'_, L> {
         x: &Eight<L>,
         lines: &Lines,
         data: *const u32,
+        row: usize,
     ) -> Eight<L> {
         let Pass { params, scale, .. } = self.pass;
         let entry = |i: usize| scale[i * LIMBS..][..LIMBS].as_ptr().cast_mut();
@@ -352,7 +353,7 @@ impl<const L: usize> Tile<'_, L> {
         }
         for lane in (0..LANES).filter(|lane| lines.steps[*lane] > 0) {
             let address = (lines.places[lane].addr() - data.addr()) / (LIMBS * size_of::<u32>());
-            let [low, high] = params.scale_entries(address / params.interleaved as usize);
+            let [low, high] = params.scale_entries(address / row);
             (places[0][lane], places[1][lane]) = (entry(low), entry(high));
         }
         // SAFETY: elements of the table.

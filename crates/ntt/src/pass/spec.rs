@@ -81,8 +81,8 @@ impl KernelVariant {
         let each = (1 << (self.log_rows + self.log_width)) / u64::from(self.threads);
         let groups = (each >> self.log_radix).max(1);
         let steps = u64::from(self.log_rows.div_ceil(self.log_radix.max(1)));
-        // Each element is scaled by two factors and multiplied by a root at each of up to four levels.
-        let step = (1 << self.log_radix) * (2 + 4) * mul;
+        // Each element is scaled by two factors and multiplied by a root at each level.
+        let step = (1 << self.log_radix) * (2 + u64::from(self.log_radix).max(4)) * mul;
         let finished = match self.twiddles {
             Twiddles::Stored | Twiddles::StoredWithQuotients | Twiddles::HalfStored | Twiddles::TwoLevel => 2 * mul,
             Twiddles::TwoPowers => 2 * (mul + iterations::repeat(BITS, 2 * mul)),
@@ -120,7 +120,9 @@ impl KernelVariant {
 
     /// Registers that a thread may use, of a multiprocessor's 65,536.
     fn registers<F: DeviceField>(self) -> u32 {
+        let elements = (1 << (self.log_rows + self.log_width)) / self.threads;
         match (F::LIMBS, self.log_radix) {
+            (1, _) if elements > 16 => 120,
             (1, _) => 40,
             (2, _) => 80,
             // Where blocks are few, there are enough for all.

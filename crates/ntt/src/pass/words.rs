@@ -56,8 +56,7 @@ impl Pass<'_> {
     fn is_streamed<F: WordField>(&self) -> bool {
         let Self { variant, params, input, output, .. } = *self;
         let bytes = (u64::from(params.lines) * size_of::<F::Word>() as u64) << variant.log_rows;
-        let is_aligned =
-            output.cast::<F::Lanes>().is_aligned() && (params.interleaved as usize).is_multiple_of(F::LANES);
+        let is_aligned = output.cast::<F::Lanes>().is_aligned() && (params.row_out as usize).is_multiple_of(F::LANES);
         bytes >= MIN_STREAMED_BYTES && input != output.cast_const() && is_aligned
     }
 }

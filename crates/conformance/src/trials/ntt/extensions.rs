@@ -2,13 +2,13 @@
 
 use ark_ff::{FftField, Field};
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
-use evariste::backend::Device;
+use evariste::backend::{Buffer, Device, Element, Secrecy, Transfer};
 use evariste::field::{DeviceField, Mont, small};
 use evariste::ntt::{Error, LowDegreeExtension, Ntt, NttConfig, Order, Twiddles, reference};
 
 use super::{arkworks, by_columns, length};
 use crate::{
-    expect::{expect_equal, expect_error, expect_same},
+    expect::{expect, expect_equal, expect_error, expect_same},
     harness::Outcome,
     samples::samples,
     sizes::is_few,
@@ -106,6 +106,96 @@ pub(super) fn matrices<F: DeviceField + FftField>(device: &Device) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// Extensions of some columns at a time, and of matrices that arrive so from pinned memory, against those of whole
+/// matrices.
+pub(super) fn by_blocks<F: DeviceField + FftField>(device: &Device) -> Outcome {
+    // Of one pass and of several; 12 columns arrive in fewer blocks than 256.
+    let all = [(0, 1, 3, [1, 3]), (5, 1, 256, [1, 200]), (6, 2, 12, [5, 6]), (11, 1, 48, [16, 47])];
+    let taken = if is_few(device) || device.info().features.software { 3 } else { all.len() };
+    for (log_n, log_blowup, columns, ends) in &all[..taken] {
+        let (n, columns) = (1usize << log_n, *columns);
+        let what = format!("2^{log_n} × {columns} by 2^{log_blowup}");
+        let extension = LowDegreeExtension::<F>::new(device, *log_n, *log_blowup)?.columns(columns);
+        let values = samples::<F>(n * columns, 36);
+        let given = device.upload::<Mont<F>>(&values)?;
+        let expected = extension.extend(&given, F::GENERATOR, Order::BitReversed)?.to_vec()?;
+
+        // Columns that were not extended yet stay as they are.
+        let before = samples::<F>(expected.len(), 37);
+        let mut out = device.upload::<Mont<F>>(&before)?;
+        let mut start = 0;
+        for end in ends.iter().copied().chain([columns]) {
+            extension.extend_columns_into(&given, start..end, F::GENERATOR, &mut out)?;
+            let here: Vec<F> =
+                (0..expected.len()).map(|i| if i % columns < end { expected[i] } else { before[i] }).collect();
+            expect_same(&format!("columns {start}..{end} of {what}"), &out.to_vec()?, &here)?;
+            start = end;
+        }
+
+        let mut host = device.host_buffer(values.len() * Mont::<F>::BYTES, Transfer::Upload, Secrecy::Public)?;
+        Mont::<F>::encode(&values, &mut host);
+        let mut out = device.upload::<Mont<F>>(&before)?;
+        let mut blocks = Vec::new();
+        extension.extend_pinned(host, F::GENERATOR, &mut out, |block, out| {
+            blocks.push((block, out.len()));
+            Ok::<_, Error>(())
+        })?;
+        expect_same(&format!("pinned, {what}"), &out.to_vec()?, &expected)?;
+        if columns == 256 && device.info().features.queues {
+            expect("wide rows arrive in several blocks", blocks.len() > 1)?;
+        }
+        let mut covered = 0;
+        for (block, len) in blocks {
+            expect_equal("blocks follow each other", &(block.start, len), &(covered, expected.len()))?;
+            covered = block.end;
+        }
+        expect_equal("all columns", &covered, &columns)?;
+    }
+    Ok(())
+}
+
+/// What extensions by blocks of columns refuse.
+pub(super) fn blocks_misused(device: &Device) -> Outcome {
+    type F = small::BabyBear;
+    let extension = LowDegreeExtension::<F>::new(device, 3, 1)?.columns(4);
+    let values = device.upload::<Mont<F>>(&samples(32, 38))?;
+    let before = samples::<F>(64, 39);
+    let mut out = device.upload::<Mont<F>>(&before)?;
+    let refused = extension.extend_columns_into(&values, 2..5, F::GENERATOR, &mut out);
+    let error = expect_error("a column that is not there", refused)?;
+    expect_equal("columns", &error, &length("the columns of a matrix", 4, 5))?;
+    let refused = extension.extend_columns_into(&values, 0..2, F::from(0_u64), &mut out);
+    expect_equal("coset", &expect_error("a coset of zero", refused)?, &Error::ZeroCoset)?;
+    let two = device.upload::<Mont<F>>(&samples(64, 38))?;
+    let mut for_two = device.zeros::<Mont<F>>(128)?;
+    let refused = extension.extend_columns_into(&two, 0..2, F::GENERATOR, &mut for_two);
+    expect_equal("length", &expect_error("two matrices", refused)?, &length("a matrix", 32, 64))?;
+    extension.extend_columns_into(&values, 4..4, F::GENERATOR, &mut out)?;
+
+    let host = |bytes: usize, secrecy| device.host_buffer(bytes, Transfer::Upload, secrecy);
+    let pinned = |bytes, secrecy, out: &mut Buffer<Mont<F>>| {
+        extension.extend_pinned(host(bytes, secrecy)?, F::GENERATOR, out, |_, _| Ok::<_, Error>(())).map(drop)
+    };
+    let reversed = std::ops::Range { start: 5, end: 2 };
+    let refused = extension.extend_columns_into(&values, reversed, F::GENERATOR, &mut out);
+    let error = expect_error("columns behind the last", refused)?;
+    expect_equal("columns", &error, &length("the columns of a matrix", 4, 5))?;
+    let wide = LowDegreeExtension::<F>::new(device, 3, 5)?.columns(1);
+    let refused = wide.extend_columns_into(values.view(..8)?, 0..1, F::GENERATOR, &mut device.zeros(256)?);
+    expect_equal("blow-up", &expect_error("32 cosets", refused)?, &Error::TooLarge { expected: 16, actual: 32 })?;
+    let error = expect_error("no whole elements", pinned(129, Secrecy::Public, &mut out))?;
+    expect_equal("length", &error, &length("the host memory of a transform, in bytes", 132, 129))?;
+    let error = expect_error("no whole matrix", pinned(124, Secrecy::Public, &mut out))?;
+    expect_equal("length", &error, &length("what is extended, a multiple of", 32, 31))?;
+    expect_error("a secret matrix", pinned(128, Secrecy::Secret, &mut out))?;
+    expect_same("an output as it was", &out.to_vec()?, &before)?;
+    // What the caller's work fails with is the error.
+    let failed =
+        extension.extend_pinned(host(128, Secrecy::Public)?, F::GENERATOR, &mut out, |_, _| Err(Error::ZeroCoset));
+    expect_equal("its own error", &expect_error("work that fails", failed)?, &Error::ZeroCoset)?;
+    expect_equal("columns afterwards", &extension.extend(&values, F::GENERATOR, Order::BitReversed)?.len(), &64)
 }
 
 /// The values of polynomials over an extension field, on a coset in the field below. Each coefficient of an element is

@@ -5,7 +5,7 @@ use ark_ff::FftField;
 use evariste::{
     backend::{Element, Secrecy, Transfer},
     field::Mont,
-    ntt::{LowDegreeExtension, Ntt, NttConfig, Order, Pipeline, Split, Twiddles, forward_out_of_core},
+    ntt::{Error, LowDegreeExtension, Ntt, NttConfig, Order, Pipeline, Split, Twiddles, forward_out_of_core},
 };
 
 use crate::{
@@ -42,6 +42,9 @@ pub(super) const PLANS: &[Plan] = &[
         let mut out = m.device.zeros(32)?;
         m.refuses(|| extension.extend(&data, Fr::GENERATOR, Order::Natural))?;
         m.refuses(|| extension.extend_into(&data, Fr::GENERATOR, Order::BitReversed, &mut out))?;
+        m.refuses(|| extension.extend_columns_into(&data, 0..1, Fr::GENERATOR, &mut out))?;
+        let pinned = || m.device.host_buffer(16 * 32, Transfer::Upload, Secrecy::Public);
+        m.refuses(|| extension.extend_pinned(pinned()?, Fr::GENERATOR, &mut out, |_, _| Ok::<_, Error>(())))?;
         m.refuses(|| extension.evaluate(&data, Fr::GENERATOR, Order::BitReversed))?;
         m.refuses(|| extension.evaluate_into(&data, Fr::GENERATOR, Order::Natural, &mut out))
     }),

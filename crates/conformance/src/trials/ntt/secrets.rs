@@ -34,7 +34,8 @@ pub(super) const OPERATIONS: &[Operation] = &[
         let (values, mut out) = (p.first(1, 1 << 12)?, p.output(1 << 13)?);
         p.watch(|| {
             extension.extend_into(&values, Fr::GENERATOR, Order::Natural, &mut out)?;
-            extension.extend_into(&values, Fr::GENERATOR, Order::BitReversed, &mut out)
+            extension.extend_into(&values, Fr::GENERATOR, Order::BitReversed, &mut out)?;
+            extension.extend_columns_into(&values, 0..1, Fr::GENERATOR, &mut out)
         })
     }),
     Operation::new("transform_into", 2, |p| {

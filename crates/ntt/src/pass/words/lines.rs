@@ -28,7 +28,7 @@ impl Rows {
     pub(super) fn new<W>(pass: &Pass<'_>, reversed: &[usize], width: usize) -> Self {
         let params = pass.params;
         let rows = 0..1usize << pass.variant.log_rows;
-        let [load, store] = params.endpoints().map(|end| (params.interleaved as usize) << end.stride);
+        let [load, store] = params.endpoints().map(|end| end.row << end.stride);
         let row_of = |flag: u32, row: usize| if params.has(flag) { reversed[row] } else { row };
         // A result lies in the row with the number of the output reversed.
         let place_of = |row: usize| reversed[row_of(flags::ROWS_OUT_REVERSED, row)];
@@ -75,8 +75,8 @@ impl Places {
         let Endpoint { stride, .. } = end;
         let positions = of_indices(lines, |index| params.place(variant.log_rows, index, end));
         let addresses: Vec<usize> =
-            lines.iter().zip(&positions).map(|(line, position)| params.address(*line, *position)).collect();
-        let step = (params.interleaved as usize) << stride;
+            lines.iter().zip(&positions).map(|(line, position)| end.address(*line, *position)).collect();
+        let step = end.row << stride;
         let form = if are_neighbours(&addresses, F::LANES) {
             Form::SideBySide
         } else if step == 1 && addresses.len().is_multiple_of(F::LANES) && 1 << variant.log_rows >= F::LANES {

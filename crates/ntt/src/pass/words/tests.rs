@@ -188,6 +188,8 @@ fn check<F: DeviceField + FftField>(log_n: u32, log_tile: u32, batch: usize, col
                 scales: 0,
                 log_scales: layout.log_split(),
                 interleaved: columns as u32,
+                row_in: columns as u32,
+                row_out: columns as u32,
                 pitch_in: log_n,
                 pitch_out: log_n,
             };
