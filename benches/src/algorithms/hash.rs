@@ -225,20 +225,20 @@ fn extend_and_commit(session: &mut Session, target: &Target, columns: usize, log
         let host: Vec<BabyBear> = input::random(rows * columns);
         let mut values = device.upload::<Mont<BabyBear>>(&host)?;
         let mut extended = device.alloc::<Mont<BabyBear>>(more * columns)?;
-        let mut commit = |values: &Buffer<Mont<BabyBear>>| -> Result<_> {
-            extension.extend_into(values, BabyBear::GENERATOR, Order::BitReversed, &mut extended)?;
-            Ok(merkle.commit(&[Rows::new(&extended, columns)])?)
+        let commit = |values: &Buffer<Mont<BabyBear>>, extended: &mut Buffer<Mont<BabyBear>>| -> Result<_> {
+            extension.extend_into(values, BabyBear::GENERATOR, Order::BitReversed, &mut *extended)?;
+            Ok(merkle.commit(&[Rows::new(&*extended, columns)])?)
         };
         let before = device.stats().launches;
-        let tree = commit(&values)?;
+        let tree = commit(&values, &mut extended)?;
         let launches = device.stats().launches - before;
         let root = merkle.root(&tree)?;
         let dimensions = tree.dimensions().to_vec();
         let timing = match place {
-            Place::Device => budget.time_queued(|| commit(&values).map(drop), || Ok(device.sync()?))?,
+            Place::Device => budget.time_queued(|| commit(&values, &mut extended).map(drop), || Ok(device.sync()?))?,
             Place::Host => budget.time(|| {
                 values.write(&host)?;
-                commit(&values).map(drop)?;
+                commit(&values, &mut extended).map(drop)?;
                 Ok(device.sync()?)
             })?,
             Place::Pinned => {
@@ -249,11 +249,16 @@ fn extend_and_commit(session: &mut Session, target: &Target, columns: usize, log
                     let parts = rows.par_chunks_mut(GRAIN * bytes).zip(host.par_chunks(GRAIN));
                     parts.for_each(|(encoded, values)| Mont::<BabyBear>::encode(values, encoded));
                     let start = Instant::now();
-                    let pending = values.write_pinned(rows)?;
-                    commit(&values).map(drop)?;
+                    let mut tree = merkle.by_columns(dimensions[0], Secrecy::Public)?;
+                    let host =
+                        extension.extend_pinned(rows, BabyBear::GENERATOR, &mut extended, |block, extended| {
+                            Ok::<_, anyhow::Error>(tree.absorb(Rows::new(extended, columns), block.len())?)
+                        })?;
+                    let tree = tree.finish()?;
                     device.sync()?;
                     let time = start.elapsed();
-                    pinned = Some(pending.wait()?);
+                    ensure!(merkle.root(&tree)? == root, "the commitment by blocks has another root");
+                    pinned = Some(host);
                     Ok(time)
                 })?
             }

@@ -52,6 +52,14 @@ pub enum Error {
         /// All elements.
         elements: usize,
     },
+    /// A tree over a matrix that comes by columns is given more of them than it has, or is finished before it has all.
+    #[error("{actual} columns of a matrix, expected {expected}")]
+    ColumnCount {
+        /// Those that are missing.
+        expected: usize,
+        /// Those given.
+        actual: usize,
+    },
     /// The height of a matrix is no power of two.
     #[error("matrix {matrix} has {actual} rows, expected a power of two")]
     Height {

@@ -24,6 +24,7 @@ pub use layers::Arity;
 pub use layers::{Layer, cap_place, layers, siblings};
 pub use merkle::{
     Merkle, MerkleTree,
+    by_columns::TreeByColumns,
     bytes::{ByteMerkle, ByteRows, verify_bytes},
     verifier::{Opening, cap_len, verify},
 };

@@ -13,6 +13,7 @@ use crate::{
     tree_hash::{TreeHash, TreeParameters, Wanted},
 };
 
+pub(crate) mod by_columns;
 pub(crate) mod bytes;
 pub(crate) mod verifier;
 
@@ -332,15 +333,35 @@ impl Plan<'_> {
         hash_nodes: HashNodes<'_, N>,
         hash_layers: Option<HashLayers<'_, N>>,
     ) -> Result<Buffer<N>> {
-        let Self { queue, layers, digest, dimensions } = *self;
-        let device = queue.device();
+        let mut nodes = self.room(secrecy)?;
+        let leaves = self.layers[0].nodes;
+        hash_rows(leaves, nodes.view_mut(..leaves * self.digest)?, 1)?;
+        self.build_over_leaves(&mut nodes, hash_rows, hash_nodes, hash_layers)?;
+        Ok(nodes)
+    }
+
+    /// Memory for all layers, with the zeros that complete compressions.
+    fn room<N: Element>(&self, secrecy: Secrecy) -> Result<Buffer<N>> {
+        let Self { queue, layers, digest, .. } = *self;
         let digests = layers.last().map_or(0, |root| root.start + 1);
-        let mut nodes = device.alloc_with::<N>(digests * digest, secrecy)?;
+        let mut nodes = queue.device().alloc_with::<N>(digests * digest, secrecy)?;
         for layer in layers.iter().filter(|layer| layer.digests > layer.nodes) {
             let [from, to] = [layer.nodes, layer.digests].map(|end| (layer.start + end) * digest);
             queue.clear(nodes.view_mut(from..to)?)?;
         }
-        hash_rows(layers[0].nodes, nodes.view_mut(..layers[0].nodes * digest)?, 1)?;
+        Ok(nodes)
+    }
+
+    /// Computes the layers over the leaves.
+    fn build_over_leaves<N: Element>(
+        &self,
+        nodes: &mut Buffer<N>,
+        hash_rows: HashRows<'_, N>,
+        hash_nodes: HashNodes<'_, N>,
+        hash_layers: Option<HashLayers<'_, N>>,
+    ) -> Result<()> {
+        let Self { queue, layers, digest, dimensions } = *self;
+        let (device, secrecy) = (queue.device(), nodes.secrecy());
         let is_plain = |next: &Layer| dimensions.iter().all(|matrix| matrix.height != next.nodes);
         let mut i = 0;
         while let [layer, next, ..] = &layers[i..] {
@@ -371,7 +392,7 @@ impl Plan<'_> {
             hash_rows(next.nodes, pairs.view_mut(digest..digest + end)?, 2)?;
             hash_nodes(pairs.as_view(), 2, parents, 1)?;
         }
-        Ok(nodes)
+        Ok(())
     }
 }
 

@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc};
+use std::{fmt, ops::Range, sync::Arc};
 
 use evariste_backend::{
     Buffer, Device, Element, Queue, Secrecy, View, ViewMut,
@@ -114,6 +114,19 @@ impl<'a, F: DevicePrimeField> Rows<'a, F> {
     pub fn columns(&self) -> usize {
         self.columns
     }
+}
+
+/// What one call absorbs of the rows that sponges hash.
+#[derive(Clone, Copy)]
+struct Part {
+    /// Elements of a block of the sponge that are there already.
+    position: usize,
+    is_first: bool,
+    is_last: bool,
+}
+
+impl Part {
+    const WHOLE: Self = Self { position: 0, is_first: true, is_last: true };
 }
 
 /// Some columns of some rows.
@@ -375,14 +388,7 @@ impl<F: DevicePrimeField> Poseidon2<F> {
             values.secrecy().expect_to(out.secrecy(), "hash of rows", ["a matrix", "the output"])?;
             widest = widest.max(*columns);
         }
-        let words = widest.saturating_mul(F::LIMBS);
-        let most = WORDS / words;
-        if most == 0 {
-            let (device, actual) = (self.shared.device.info().id, words as u64);
-            return Err(
-                evariste_backend::Error::TooLarge { what: "row", device, expected: WORDS as u64, actual }.into()
-            );
-        }
+        let most = self.rows_of_a_launch(widest)?;
         let each = self.columns_of_a_launch()?;
         let launches: usize = matrices.iter().map(|rows| rows.columns.div_ceil(each)).sum();
         let is_carried = launches > 1;
@@ -405,28 +411,90 @@ impl<F: DevicePrimeField> Poseidon2<F> {
             }
             let start = from * stride * digest;
             let out = out.view_mut(start..start + elements_of(len, digest, stride))?;
-            self.launch_hashes(kernel, &pieces, states.as_mut(), out, [len, stride])?;
+            let states = states.as_mut().map(|states| states.view_mut(..len * width)).transpose()?;
+            self.launch_hashes(kernel, &pieces, states, out, [len, stride], Part::WHOLE)?;
         }
         Ok(())
     }
 
-    /// Hashes some rows, by a launch for each piece.
+    /// Refuses what [`Self::absorb`] cannot do, before it does a part of it.
+    pub(crate) fn expect_absorbable(
+        &self,
+        matrix: Rows<'_, F>,
+        states: &Buffer<Mont<F>>,
+        digests: &ViewMut<'_, Mont<F>>,
+    ) -> Result<()> {
+        let width = self.shared.parameters.width;
+        matrix.values.expect_len("a matrix", states.len() / width * matrix.columns)?;
+        self.expect_here(matrix.values.device())?;
+        self.rows_of_a_launch(matrix.columns.max(width))?;
+        Ok(matrix.values.secrecy().expect_to(digests.secrecy(), "hash of rows", ["a matrix", "the output"])?)
+    }
+
+    /// Absorbs some columns of a matrix, where `states` has a sponge for each row. `digests` has the digests once the last
+    /// column is absorbed.
+    pub(crate) fn absorb(
+        &self,
+        matrix: Rows<'_, F>,
+        columns: Range<usize>,
+        states: &mut Buffer<Mont<F>>,
+        mut digests: ViewMut<'_, Mont<F>>,
+    ) -> Result<()> {
+        let Poseidon2Parameters { digest, width, rate, .. } = self.shared.parameters;
+        let count = states.len() / width;
+        let most = self.rows_of_a_launch(matrix.columns.max(width))?;
+        let each = self.columns_of_a_launch()?;
+        let part = Part {
+            position: columns.start % rate,
+            is_first: columns.start == 0,
+            is_last: columns.end == matrix.columns,
+        };
+        self.shared.ready.wait(&self.queue)?;
+        for from in (0..count).step_by(most) {
+            let len = most.min(count - from);
+            let piece = |column: usize| {
+                let values = matrix.values.view(from * matrix.columns + column..(from + len) * matrix.columns)?;
+                Ok(Piece { values, pitch: matrix.columns, columns: each.min(columns.end - column) })
+            };
+            let pieces = columns.clone().step_by(each).map(piece).collect::<Result<Vec<_>>>()?;
+            let states = states.view_mut(from * width..(from + len) * width)?;
+            let digests = digests.view_mut(from * digest..(from + len) * digest)?;
+            self.launch_hashes(self.shared.hash_rows(true)?, &pieces, Some(states), digests, [len, 1], part)?;
+        }
+        Ok(())
+    }
+
+    /// How many rows of so many elements one launch indexes.
+    fn rows_of_a_launch(&self, elements: usize) -> Result<usize> {
+        let words = elements.saturating_mul(F::LIMBS);
+        match WORDS / words {
+            0 => {
+                let (device, actual) = (self.shared.device.info().id, words as u64);
+                let expected = WORDS as u64;
+                Err(evariste_backend::Error::TooLarge { what: "row", device, expected, actual }.into())
+            }
+            most => Ok(most),
+        }
+    }
+
+    /// Hashes some rows, or a part of each, by a launch for each piece.
     fn launch_hashes(
         &self,
         kernel: &Kernel<HashParams>,
         pieces: &[Piece<'_, F>],
-        mut states: Option<&mut Buffer<Mont<F>>>,
+        mut states: Option<ViewMut<'_, Mont<F>>>,
         mut out: ViewMut<'_, Mont<F>>,
         [len, stride]: [usize; 2],
+        part: Part,
     ) -> Result<()> {
         let nothing = Piece { values: self.shared.constants.view(..0)?, pitch: 0, columns: 0 };
         let pieces = if pieces.is_empty() { &[nothing] } else { pieces };
-        let Poseidon2Parameters { width, rate, .. } = self.shared.parameters;
+        let rate = self.shared.parameters.rate;
         let [half, partial] = self.shared.rounds();
-        let mut position = 0;
+        let mut position = part.position;
         for (i, Piece { values, pitch, columns }) in pieces.iter().enumerate() {
-            let first = if i == 0 { flags::FIRST } else { 0 };
-            let last = if i + 1 == pieces.len() { flags::LAST } else { 0 };
+            let first = if part.is_first && i == 0 { flags::FIRST } else { 0 };
+            let last = if part.is_last && i + 1 == pieces.len() { flags::LAST } else { 0 };
             let params = HashParams {
                 len: len as u32,
                 half,
@@ -439,7 +507,7 @@ impl<F: DevicePrimeField> Poseidon2<F> {
             };
             let mut args = vec![Arg::read(&self.shared.constants), Arg::read(values)];
             if let Some(states) = &mut states {
-                args.push(Arg::write(states.view_mut(..len * width)?));
+                args.push(Arg::write(states.reborrow()));
             }
             args.push(Arg::write(out.reborrow()));
             // SAFETY: there are `len` rows `pitch` apart with so many columns, states and places for digests, and the

@@ -4,11 +4,11 @@ mod bytes;
 mod poseidon;
 mod queues;
 
-use evariste::backend::{Buffer, Device, Element, Error as DeviceError, author::KernelSpec};
+use evariste::backend::{Buffer, Device, Element, Error as DeviceError, Secrecy, author::KernelSpec};
 use evariste::field::{DevicePrimeField, Mont, small};
 use evariste::hash::{
-    Arity, Error, Merkle, Poseidon2, Poseidon2Field, Poseidon2Parameters, Rows, TreeHash, TreeParameters, reference,
-    verify,
+    Arity, Dimensions, Error, Merkle, Poseidon2, Poseidon2Field, Poseidon2Parameters, Rows, TreeHash, TreeParameters,
+    reference, verify,
 };
 use libtest_mimic::Failed;
 
@@ -56,6 +56,7 @@ fn add(trials: &mut DeviceTrials<'_>) {
     });
     // It counts reads of the device.
     trials.add_alone("tree", tree);
+    trials.add("by_columns", by_columns);
     trials.add("misuse", misuse);
     bytes::add(trials);
     poseidon::add(trials);
@@ -239,6 +240,73 @@ fn tree_with<F: DevicePrimeField, H: TreeHash<F>>(device: &Device, hash: H, read
     Ok(())
 }
 
+/// Trees over matrices whose columns are absorbed block by block.
+fn by_columns(device: &Device) -> Outcome {
+    let parameters = parameters::<BabyBear>(16)?;
+    let merkle = Merkle::new(Poseidon2::new(device, parameters.clone())?);
+    let shapes: [(usize, usize, &[usize]); 5] =
+        [(1, 1, &[1]), (2, 3, &[0, 1, 2]), (64, 16, &[8, 8]), (256, 21, &[3, 5, 12, 1]), (512, 40, &[40])];
+    for (height, columns, blocks) in shapes {
+        let what = format!("{height} × {columns} in blocks of {blocks:?}");
+        let values = samples::<BabyBear>(1 + height * columns, 12);
+        // The columns that are not there yet have other values.
+        let mut data = garbage::<Mont<BabyBear>>(device, values.len())?;
+        let mut tree = merkle.by_columns(Dimensions { height, columns }, Secrecy::Public)?;
+        let mut end = 0;
+        for count in blocks {
+            end += count;
+            let here: Vec<BabyBear> = (0..values.len())
+                .map(|i| if i > 0 && (i - 1) % columns < end { values[i] } else { BabyBear::from(3) })
+                .collect();
+            data.write(&here)?;
+            tree.absorb(Rows::new(data.view(1..)?, columns), *count)?;
+        }
+        let error = expect_error("a column too many", tree.absorb(Rows::new(data.view(1..)?, columns), 1))?;
+        expect_equal("columns", &error, &Error::ColumnCount { expected: 0, actual: 1 })?;
+        let tree = tree.finish()?;
+        let matrix = Rows::new(data.view(1..)?, columns);
+        expect_same(&what, &tree.nodes().to_vec()?, &merkle.commit(&[matrix])?.nodes().to_vec()?)?;
+        let expected = expected_root(&parameters, &[(values[1..].to_vec(), columns)]);
+        expect_same(&format!("the root of {what}"), &merkle.root(&tree)?, &expected)?;
+        let openings = merkle.open(&tree, &[matrix], &[height - 1], 0)?;
+        verify(&parameters, &merkle.root(&tree)?, tree.dimensions(), height - 1, &openings[0])?;
+    }
+    // Four children, which a sponge hashes, with zeros for two that are missing.
+    let fours = Merkle::new(Poseidon2::new(device, parameters.clone().with_arity(Arity::Four))?);
+    let data = device.upload::<Mont<BabyBear>>(&samples(128 * 11, 13))?;
+    let mut tree = fours.by_columns(Dimensions { height: 128, columns: 11 }, Secrecy::Public)?;
+    tree.absorb(Rows::new(&data, 11), 4)?;
+    tree.absorb(Rows::new(&data, 11), 7)?;
+    let expected = fours.commit(&[Rows::new(&data, 11)])?.nodes().to_vec()?;
+    expect_same("a tree of four children", &tree.finish()?.nodes().to_vec()?, &expected)?;
+
+    let merkle = Merkle::new(Poseidon2::new(device, parameters)?);
+    let start = |height, columns, secrecy| merkle.by_columns(Dimensions { height, columns }, secrecy);
+    let error = expect_error("no columns", start(8, 0, Secrecy::Public))?;
+    expect_equal("columns", &error, &Error::Columns { matrix: 0, columns: 0, elements: 0 })?;
+    for height in [0, 12] {
+        let error = expect_error("a height that is no power of two", start(height, 4, Secrecy::Public))?;
+        expect_equal("height", &error, &Error::Height { matrix: 0, actual: height })?;
+    }
+    let error = expect_error("2^63 rows", start(1 << 63, 3, Secrecy::Public))?;
+    expect("rows without end are refused", matches!(error, Error::Device(DeviceError::TooLarge { .. })))?;
+    let data = device.upload_with::<Mont<BabyBear>>(&samples(32, 14), Secrecy::Secret)?;
+    let mut tree = start(8, 4, Secrecy::Public)?;
+    let error = expect_error("secret rows in a public tree", tree.absorb(Rows::new(&data, 4), 1))?;
+    expect("secrets are refused", matches!(error, Error::Device(DeviceError::SecretInput { .. })))?;
+    let error = expect_error("rows of another length", tree.absorb(Rows::new(&data, 8), 1))?;
+    let [expected, actual] = [(8, 4), (4, 8)].map(|(height, columns)| vec![Dimensions { height, columns }]);
+    expect_equal("matrices", &error, &Error::OtherMatrices { expected, actual })?;
+    let error = expect_error("a tree without its columns", tree.finish())?;
+    expect_equal("columns", &error, &Error::ColumnCount { expected: 4, actual: 0 })?;
+    if let Some(other) = other_device(device) {
+        let there = other.upload::<Mont<BabyBear>>(&samples(32, 14))?;
+        let error = expect_error("another device", start(8, 4, Secrecy::Public)?.absorb(Rows::new(&there, 4), 4))?;
+        expect("another device is refused", matches!(error, Error::Device(DeviceError::WrongDevice { .. })))?;
+    }
+    Ok(())
+}
+
 fn misuse(device: &Device) -> Outcome {
     let poseidon2 = Poseidon2::new(device, parameters::<BabyBear>(16)?)?;
     let values = samples::<BabyBear>(48, 1);
@@ -292,6 +360,16 @@ const OPERATIONS: &[Operation] = &[
         let merkle = Merkle::new(Poseidon2::new(&p.device, parameters::<BabyBear>(16)?)?);
         let (a, b) = (operand::<BabyBear>(p, 25, 5 * 128)?, operand::<BabyBear>(p, 26, 9 * 32)?);
         p.watch(|| merkle.commit(&[Rows::new(&a, 5), Rows::new(&b, 9)]))
+    }),
+    Operation::new("merkle_by_columns", 1, |p| {
+        let merkle = Merkle::new(Poseidon2::new(&p.device, parameters::<BabyBear>(16)?)?);
+        let rows = operand::<BabyBear>(p, 27, 11 * 128)?;
+        p.watch(|| {
+            let mut tree = merkle.by_columns(Dimensions { height: 128, columns: 11 }, rows.secrecy())?;
+            tree.absorb(Rows::new(&rows, 11), 5)?;
+            tree.absorb(Rows::new(&rows, 11), 6)?;
+            tree.finish()
+        })
     }),
     poseidon::PERMUTE,
     poseidon::TREE,
