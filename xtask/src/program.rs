@@ -38,7 +38,7 @@ pub(crate) const EVERY_FIELD: &str = "every-field";
 const MORE: [&str; 4] = ["--only", "--case", "--log-n", "--profile"];
 
 /// How what is tested is compiled, unless the environment says otherwise: that takes longer than it runs, so with few
-/// optimisations, and with checks of overflow and of assumptions. `.ci/run` compiles so, too. The tests themselves have no
+/// optimisations, and with checks of overflow and of assumptions. `.ci/run` compiles so, too. Some tests have no
 /// optimisations ([`compiler`]).
 const TEST_PROFILE: [(&str, &str); 4] = [
     ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
