@@ -173,8 +173,8 @@ impl<F: DeviceField + FftField> Ntt<F> {
         Self::kernels_of(info, log_n, config, 2)
     }
 
-    /// Lists the kernels of all in-place transforms: of rows and columns, between all orders, on the subgroup and on
-    /// cosets. For tools that compile ahead.
+    /// Lists the kernels of all in-place transforms: of rows and of few columns, between all orders, on the subgroup and
+    /// on cosets. For tools that compile ahead.
     ///
     /// # Errors
     /// [`Error::TwoAdicity`] if the field has no root of unity of order 2^`log_n`; [`Error::TooLarge`] if `log_n` is
@@ -194,10 +194,7 @@ impl<F: DeviceField + FftField> Ntt<F> {
             let batch = if is(2) { Batch::Columns } else { Batch::Rows };
             let direction = if is(0) { Direction::Inverse } else { Direction::Forward };
             let domain = if is(1) { Domain::Coset } else { Domain::Subgroup };
-            let of_columns = layout.of_columns(usize::MAX).filter(|_| batch == Batch::Columns);
-            for layout in of_columns.iter().chain([&layout]) {
-                variants.extend(layout.variants((input, output), batch, direction, domain, BufferRole::Data));
-            }
+            variants.extend(layout.variants((input, output), batch, direction, domain, BufferRole::Data));
         }
         let passes = variants.into_iter().map(KernelVariant::spec::<F>);
         Ok(passes.chain([twiddle::spec::<F>(layout.twiddles == Twiddles::StoredWithQuotients)]).collect())

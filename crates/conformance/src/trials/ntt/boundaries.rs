@@ -49,7 +49,7 @@ fn extensions() -> Outcome {
         }
         expect_equal("the coset that is worked on", &data.at, &coset)?;
         let pitches = (if own { log_n } else { log_n + log_blowup }, log_n + log_blowup);
-        expect_equal("the distances of polynomials", &(pass.word(15), pass.word(16)), &pitches)?;
+        expect_equal("the distances of polynomials", &(pass.word(17), pass.word(18)), &pitches)?;
     }
     written.expect_exactly("the cosets", 0..values.bytes())?;
 
