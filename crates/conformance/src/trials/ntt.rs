@@ -156,6 +156,8 @@ const SHORT: KernelGroup = KernelGroup {
         "baby-bear::pipelines",
         "baby-bear::pinned",
         "baby-bear::matrices",
+        "baby-bear::many_columns",
+        "baby-bear::extensions_by_blocks",
         "baby-bear-4::extensions",
     ],
     kernels: kernels::<small::BabyBear>,
