@@ -20,7 +20,7 @@ const BLOCKS: [usize; 4] = [16, 8, 4, 2];
 
 /// Least bytes of a row of such a block, as each row of a copy takes time of its own: of rows that are whole words of 16
 /// bytes, which CUDA devices fetch by a kernel, and of others. On an H200, 2^20 rows of 1 KiB were extended and committed
-/// to in 28.4 ms by blocks of 128 bytes, in 30.1 by blocks of 256, and in 30.9 by blocks of 64.
+/// to in 28.4 ms by blocks of 128 bytes, in 30.2 by blocks of 256, and in 29.9 by blocks of 64.
 const MIN_ROW_BYTES: [usize; 2] = [128, 256];
 
 impl<F: DeviceField + FftField> LowDegreeExtension<F> {
