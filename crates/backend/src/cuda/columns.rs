@@ -6,7 +6,7 @@
 
 use std::{ffi::c_void, ptr, sync::Arc};
 
-use cudarc::driver::sys::{CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig};
+use cudarc::driver::sys::CUlaunchConfig;
 
 use super::{
     driver::{Context, call},
@@ -37,9 +37,6 @@ const THREADS: u32 = 512;
 
 /// Words that a thread has under way.
 const UNDER_WAY: u32 = 4;
-
-/// Before what other streams wait with: its threads come in as soon as any of theirs have ended.
-const PRIORITY: i32 = -5;
 
 const SOURCE: &str = r#"
 extern "C" __global__ void __launch_bounds__(THREADS) columns_from_host(const Params params, const uint4* host, uint4* device) {
@@ -117,11 +114,6 @@ impl Fetch {
         let (module, mut params) = (&self.module, self.params);
         let mut arguments: [*mut c_void; 3] =
             [ptr::from_mut(&mut params).cast(), ptr::from_mut(&mut from).cast(), ptr::from_mut(&mut to).cast()];
-        let mut priority = CUlaunchAttribute {
-            id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PRIORITY,
-            pad: [0; 4],
-            value: CUlaunchAttributeValue { priority: PRIORITY },
-        };
         let config = CUlaunchConfig {
             gridDimX: GROUPS,
             gridDimY: 1,
@@ -131,8 +123,8 @@ impl Fetch {
             blockDimZ: 1,
             sharedMemBytes: module.shared_bytes(),
             hStream: stream.raw(),
-            attrs: &mut priority,
-            numAttrs: 1,
+            attrs: ptr::null_mut(),
+            numAttrs: 0,
         };
         // SAFETY: the kernel takes these parameters and two addresses; what it reads and writes is the caller's. Pinned
         // memory has the same address on the device (CUDA Driver API, Unified Addressing). The driver reads the
