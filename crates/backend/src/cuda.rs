@@ -49,7 +49,6 @@ use crate::{
     span::{Span, SpanMut, expect_len, row_bytes},
     spec::KernelSpec,
 };
-use columns::Fetch;
 use driver::{Context, call};
 use kernels::{Compiler, Kernels, Module};
 use memory::{CudaMemory, DeviceCopy, Heap, Touch, on_stream};
@@ -58,7 +57,6 @@ use stream::{CudaQueue, Events, Stream, Streams, Timing};
 
 #[cfg(test)]
 mod archived;
-mod columns;
 pub mod compiler;
 #[cfg(test)]
 mod double;
@@ -393,12 +391,6 @@ impl Backend for Cuda {
         self.expect_host(&src)?;
         self.context.bind()?;
         let blocks = self.blocks(bytes, rows, pieces);
-        let fetch = match blocks.copies(0).next() {
-            Some(Rectangle { width, height, .. }) => {
-                Fetch::new(&self.context, &self.kernels, height, width, blocks.pitch)?
-            }
-            None => None,
-        };
         let mut flight = Flight::new(src, &self.staging, stream);
         let mut events = Vec::new();
         let mark = || Ok(Event::new(self.events.record(stream, Timing::On)?));
@@ -410,11 +402,6 @@ impl Backend for Cuda {
                 for part in blocks.copies(block) {
                     let source: *const c_void = flight.memory()[part.start..].as_ptr().cast();
                     let target = target + part.start as u64;
-                    if let Some(fetch) = fetch.as_ref().filter(|fetch| fetch.takes(source, target)) {
-                        // SAFETY: as of the copies below.
-                        unsafe { fetch.queue(&self.context, stream, source, target) }?;
-                        continue;
-                    }
                     let copy = sys::CUDA_MEMCPY2D {
                         srcHost: source,
                         dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,

@@ -5,8 +5,7 @@
 //! touches memory that is not allocated is noted as a fault. [`pending`] says whether work is left that touches host
 //! memory. [`fail`] makes the n-th call of a function fail.
 //!
-//! A kernel's code is anything. A launch fills the words of its one buffer with the word of its parameters, but for that
-//! of [`super::columns`], which copies.
+//! A kernel's code is anything. A launch fills the words of its one buffer with the word of its parameters.
 
 use std::{
     alloc::{Layout, dealloc},

@@ -18,10 +18,10 @@ use crate::{
 /// transfer.
 const BLOCKS: [usize; 4] = [16, 8, 4, 2];
 
-/// Least bytes of a row of such a block, as each row of a copy takes time of its own: of rows that are whole words of 16
-/// bytes, which CUDA devices fetch by a kernel, and of others. On an H200, 2^20 rows of 1 KiB were extended and committed
-/// to in 28.4 ms by blocks of 128 bytes, in 30.2 by blocks of 256, and in 29.9 by blocks of 64.
-const MIN_ROW_BYTES: [usize; 2] = [128, 256];
+/// Least bytes of a row of such a block, as each row of a copy takes time of its own. On an H200, 2^20 rows of 1 KiB
+/// were extended and committed to in 30.1 ms by blocks of 256 bytes, and in 36.4 by blocks of 128, whose copies are a
+/// third slower beside kernels. Blocks that do not start at a multiple of 256 bytes took 32 to 36 ms.
+const MIN_ROW_BYTES: usize = 256;
 
 impl<F: DeviceField + FftField> LowDegreeExtension<F> {
     /// Extends the columns of a matrix in pinned host memory, as [`LowDegreeExtension::extend_into`] does, in
@@ -131,10 +131,7 @@ impl<F: DeviceField + FftField> LowDegreeExtension<F> {
             return None;
         }
         let counts = BLOCKS.into_iter().filter(|count| self.columns.is_multiple_of(*count));
-        counts.map(|count| self.columns / count).find(|columns| {
-            let bytes = columns * Mont::<F>::BYTES;
-            bytes >= MIN_ROW_BYTES[usize::from(!bytes.is_multiple_of(16))]
-        })
+        counts.map(|count| self.columns / count).find(|columns| columns * Mont::<F>::BYTES >= MIN_ROW_BYTES)
     }
 
     /// Makes ready to extend blocks of so many columns.

@@ -8,7 +8,6 @@ use super::{
 };
 use crate::{
     bindings::{Binding, BindingType},
-    cuda::columns,
     info::Kind,
     params,
     spec::Language,
@@ -55,14 +54,6 @@ fn with_nvrtc(check: impl FnOnce()) {
             assert_eq!(compile(&spec(BODY), "sm_90").unwrap_err(), error);
         }
     }
-}
-
-#[test]
-fn the_kernel_for_columns_compiles() {
-    with_nvrtc(|| {
-        let usage = compile(&columns::spec(), "sm_90").unwrap().usage.unwrap();
-        assert_eq!(usage.spill_bytes, 0);
-    });
 }
 
 fn assert_tells_how_to_get_it(error: &Error) {

@@ -3,7 +3,7 @@
 use std::{
     alloc::alloc_zeroed,
     collections::VecDeque,
-    ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_void},
+    ffi::{c_char, c_int, c_uchar, c_uint, c_void},
     ptr, slice,
 };
 
@@ -17,9 +17,6 @@ use super::*;
 use crate::cuda::functions::Functions;
 
 pub(super) const SUCCESS: CUresult = CUresult::CUDA_SUCCESS;
-
-/// The handle of the kernel of this name.
-const COLUMNS_FROM_HOST: usize = usize::MAX;
 
 /// Writes an output argument.
 fn give<T>(to: *mut T, value: T) -> CUresult {
@@ -178,23 +175,8 @@ double! {
         })
     };
     cuFuncSetAttribute |_, _function: CUfunction, _attribute: CUfunction_attribute, _value: c_int| SUCCESS;
-    cuLaunchKernelEx |world, config: *const CUlaunchConfig, function: CUfunction, arguments: *mut *mut c_void,
+    cuLaunchKernelEx |world, config: *const CUlaunchConfig, _function: CUfunction, arguments: *mut *mut c_void,
         _extra: *mut *mut c_void| {
-        if function.addr() == COLUMNS_FROM_HOST {
-            // SAFETY: these are the arguments of the kernel of this name, and the configuration is live.
-            let (params, from, to, config) = unsafe {
-                let (from, to) = (*arguments.add(1), *arguments.add(2));
-                let from = from.cast::<*const c_void>().read().expose_provenance();
-                ((*arguments).cast::<[u32; 3]>().read(), from, to.cast::<u64>().read(), &*config)
-            };
-            let [rows, width, pitch] = params.map(|n| n as usize);
-            world.launches.push([config.numAttrs, config.gridDimX, config.blockDimX]);
-            for row in (0..rows).map(|row| row * pitch * 16) {
-                let (from, to) = (Place::Host(from + row), Place::Device(to + row as u64));
-                world.push(config.hStream, Work::Copy { from, to, bytes: width * 16 });
-            }
-            return SUCCESS;
-        }
         // SAFETY: the parameters are one word, and there is one buffer.
         let (word, at) = unsafe { ((*arguments).cast::<u32>().read_unaligned(), (*arguments.add(1)).cast::<u64>().read()) };
         // SAFETY: the configuration is live.
@@ -275,12 +257,8 @@ double! {
         world.push(stream, Work::Set { at, bytes, value });
         SUCCESS
     };
-    cuModuleGetFunction |_, function: *mut CUfunction, module: CUmodule, name: *const c_char| {
-        // SAFETY: the name is live and ends in a zero.
-        match unsafe { CStr::from_ptr(name) } == c"columns_from_host" {
-            true => give(function, ptr::without_provenance_mut(COLUMNS_FROM_HOST)),
-            false => give(function, module.cast()),
-        }
+    cuModuleGetFunction |_, function: *mut CUfunction, module: CUmodule, _name: *const c_char| {
+        give(function, module.cast())
     };
     cuModuleLoadData |world, module: *mut CUmodule, _image: *const c_void| {
         world.modules += 1;

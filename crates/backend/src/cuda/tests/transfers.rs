@@ -166,47 +166,6 @@ fn matrices_of_any_width_are_copied() {
     }
 }
 
-/// Rows of 512 bytes in four blocks, which a kernel fetches: whichever call fails, what came is right.
-#[test]
-fn narrow_columns_are_fetched_by_a_kernel() {
-    const ROWS: usize = 8;
-    let words: Vec<u32> = (0..(ROWS * 128) as u32).collect();
-    let write = |device: &Device, x: &mut Buffer<u32>| {
-        let mut host = device.host_buffer(4 * words.len(), Transfer::Upload, Secrecy::Secret)?;
-        host.copy_from_slice(bytemuck::cast_slice(&words));
-        device.default_queue().write_pinned_columns(x, host, ROWS, 4)
-    };
-    double::reset(false);
-    let device = open(0).unwrap();
-    let mut x = device.alloc_with::<u32>(words.len(), Secrecy::Secret).unwrap();
-    let (events, sent) = write(&device, &mut x).unwrap();
-    assert_eq!(x.to_vec().unwrap(), words);
-    assert_eq!((events.len(), double::launches()), (4, vec![[0, 4, 512]; 4]));
-    drop((events, sent, x, device));
-    double::run_all();
-    assert_eq!((double::faults(), double::left()), (Vec::new(), [0; 6]));
-
-    let functions = ["nvrtc", "cuModuleLoadData", "cuModuleGetFunction", "cuFuncSetAttribute", "cuLaunchKernelEx"];
-    for (function, failure) in functions.into_iter().flat_map(|f| [(f, Failure::Once), (f, Failure::Lost)]) {
-        let case = format!("{function} fails: {failure:?}");
-        double::reset(false);
-        let device = open(0).unwrap();
-        let mut x = device.alloc_with::<u32>(words.len(), Secrecy::Secret).unwrap();
-        double::fail(function, 0, failure);
-        let written = write(&device, &mut x);
-        double::heal();
-        let is_copied = function != "cuLaunchKernelEx" && failure == Failure::Once;
-        assert_eq!(written.is_ok(), is_copied, "{case}: {:?}", written.as_ref().err());
-        if is_copied {
-            assert_eq!(x.to_vec().unwrap(), words, "{case}");
-            assert_eq!((double::launches(), double::calls()["cuMemcpy2DAsync_v2"]), (Vec::new(), 4), "{case}");
-        }
-        drop((written, x, device));
-        double::run_all();
-        assert_eq!(double::faults(), [""; 0], "{case}");
-    }
-}
-
 #[test]
 fn transfers_that_are_forgotten_keep_their_memory() {
     double::reset(false);
